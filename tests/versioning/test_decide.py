@@ -497,7 +497,7 @@ def test_why_dependents_are_left_alone_is_told() -> None:
     edges += [declared("e", "a", "")]
     left_alone = decided(standings, [asking("a", MINOR)], edges).left_alone
     assert left_alone[0] == Reason(package=named("b"), edge=edges[0])
-    why = 'no manifest says that it contains that; write bump = "patch" if it does'
+    why = 'no manifest says that it contains this; write bump = "patch" if it does'
     assert [word(each) for each in left_alone[1:]] == [
         "does not follow npm:a 1.1.0: [dependencies] says so",
         "takes any version of npm:a",

@@ -360,9 +360,9 @@ def _describe_unread_tags(unread: Mapping[PackageId, Sequence[str]]) -> Iterator
     if unread:
         tags = sorted({tag for each in unread.values() for tag in each})
         yield (
-            f"ReleaseKit finds no tag of {few(sorted(map(str, unread)))}, and decides first "
-            f"versions. If {few(tags)} names a version, set this form as [tag] name in "
-            "releasekit.toml, or tag the last version of each again"
+            f"ReleaseKit finds no tag of {few(sorted(map(str, unread)))}, so it decides first "
+            f"versions. If {few(tags)} is the tag of a version, write its form as `name` below "
+            "[tag] in releasekit.toml, or tag the last version of each package again"
         )
 
 

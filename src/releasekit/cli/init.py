@@ -327,7 +327,7 @@ async def _choose(
     meant = [each.id for each in found if each.id not in unsure] or [*needs]
     kept = reachable(meant, lambda each: needs.get(each, ()))
     notes = [
-        f"{name}: whether its registry has those that are left out is not known: {error}"
+        f"{name}: it is unknown whether its registry has packages that are left out: {error}"
         for name, error in silent.items()
     ]
     left_out = [each for each in found if each.id not in kept]
@@ -396,7 +396,7 @@ def _describe_plan(tried: _Tried) -> Iterator[str]:
         yield f"`releasekit plan` with that: {plan_headline(tried.plan)}"
         unknown = {e.package.id.ecosystem for e in tried.plan.packages if e.reason == UNKNOWN}
         if unknown:
-            yield f"what is published is not known for {few(sorted(unknown))}: `plan` says why"
+            yield f"it is unknown what is published of {few(sorted(unknown))}: `plan` says why"
     for error in told_of(tried.refused) if tried.refused else ():
         yield f"`releasekit plan` refuses it: {error}{mark(error.problem)} {error.hint}".rstrip()
 
@@ -407,9 +407,9 @@ def _describe_untold(untold: Sequence[_Untold], root: Path) -> Iterator[str]:
     for name, own in groupby(untold, key=lambda each: each.package.id.ecosystem):
         if any(each.tag for each in own):
             yield (
-                f"{FILENAME} is there already, and stays as it is; below [{name}.versions] write "
-                f"{few([f'`{line}`' for line in lines], 20)}: by its tags, these are the last "
-                "versions"
+                f"{FILENAME} is there already, and stays as it is. Write below [{name}.versions] "
+                f"{few([f'`{line}`' for line in lines], 20)}: these are the last versions that "
+                "have tags"
             )
 
 
@@ -460,7 +460,7 @@ def _describe_versions(
     """What has to be done about versions before a release is started."""
     if waiting:
         yield (
-            "Give what is to be published a version. Now nothing has one: "
+            "Give a version to each package that is to be published. None has one now: "
             f"{waiting[0].id}: {waiting[0].unpublishable}"
         )
     steps = []
@@ -471,15 +471,15 @@ def _describe_versions(
             steps.append(f"{tag.removesuffix(last)}{following} after {tag}")
     if steps:
         yield (
-            f"Write the next version of each module into {FILENAME}, which has the last ones "
-            f"(`releasekit version` does, by what the commits ask for), and commit it. The job "
-            f"pushes their tags, at least {few(steps)}"
+            f"Replace the last version of each module in {FILENAME} with the next one "
+            f"(`releasekit version` does that, as the commits ask for), and commit it. If "
+            f"these are patches, the job pushes {few(steps)}"
         )
     elif taken and from_tags:
         yield (
-            f"Decide on the next version, as {few(taken, 3)} is there. No manifest says that of "
-            f"{few([str(each.id) for each in from_tags])}: where it comes from the tag, `plan` "
-            "may refuse each commit without one"
+            f"Decide on the next version. Tagged already: {few(taken, 3)}. No manifest has the "
+            f"version of {few([str(each.id) for each in from_tags])}: if it comes from the tag, "
+            "`plan` may refuse each commit without one"
         )
     elif taken:
         yield f"Give packages their next versions, and commit them. Tagged already: {few(taken, 3)}"
@@ -500,7 +500,7 @@ def _add_install(setup: Setup, ecosystem: str, packages: Sequence[Package], top:
     found = ((place, name) for place in near_first for name in setup.installs if name)
     where, name = next((it for it in found if is_file(it[0] / it[1])), (top, ""))
     enter = f"cd {shlex.quote(where.relative_to(top).as_posix())} && " if where != top else ""
-    line = f"# - run: {enter}{setup.installs[name]}  # where what is published is built first\n"
+    line = f"# - run: {enter}{setup.installs[name]}  # if packages have to be built first\n"
     return replace(setup, steps=setup.steps + line)
 
 

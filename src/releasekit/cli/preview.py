@@ -120,9 +120,9 @@ async def find_addition(
             if await _is_commit(commits, _MAIN):
                 cure = f"`--since {_MAIN}`, or run `git remote set-head origin --auto`"
             raise ConfigError(
-                f"nothing tells what HEAD adds: {why}",
-                hint=f"Name the branch that it is going to be merged into, as {cure}; in a "
-                "job, check out with `fetch-depth: 0`, or `GIT_DEPTH: 0` at GitLab.",
+                f"ReleaseKit cannot tell what HEAD adds: {why}",
+                hint=f"Name the branch that HEAD is to be merged into: {cure}. In a job, "
+                "check out with `fetch-depth: 0`, or `GIT_DEPTH: 0` at GitLab.",
                 problem=Problem.COMMAND_LINE,
             ) from error
         title = ""

@@ -50,7 +50,7 @@ _LITERAL: Final = 'zero = "literal"'
 _MINOR: Final = 'zero = "minor"'
 _MANIFEST: Final = ".release-please-manifest.json"
 _UNTAGGED: Final = "tag the commits of these versions, or correct the file"
-_BEHIND: Final = "write the versions of here before release-please runs again"
+_BEHIND: Final = "write the last versions into it before release-please runs again"
 # Of changesets.
 PRE_MODE: Final = ".changeset/pre.json"
 _BELOW: Final = "below [version] in releasekit.toml"

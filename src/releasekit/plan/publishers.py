@@ -108,7 +108,7 @@ def describe_publishers(found: Iterable[Publisher]) -> Iterator[str]:
             yield (
                 f"{each.name} publishes too{on}: {few(list(each.steps))}. Two publishers race for "
                 "each version: before the first release from here, remove that from the file, or "
-                "remove the file"
+                "delete the file"
             )
 
 

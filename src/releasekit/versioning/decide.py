@@ -535,7 +535,7 @@ def _list_idle_edges(edges: Iterable[Edge], bumps: Mapping[PackageId, Bump]) -> 
         if not edge.carry and edge.requirement and edge.admits(new):
             yield Reason(package=edge.dependent, edge=edge)
         elif edge.only_orders:
-            why = 'no manifest says that it contains that; write bump = "patch" if it does'
+            why = 'no manifest says that it contains this; write bump = "patch" if it does'
             rule = f"does not follow {edge.on} {new}: {why}"
             yield Reason(package=edge.dependent, rule=rule)
         elif not edge.carry and not edge.requirement:

@@ -227,14 +227,17 @@ def test_first_versions_of_go_modules_are_for_somebody_to_write(
     said = capsys.readouterr().out
     assert read_written(root).tables == {"go": {"versions": {}}}
     assert '\n# "." = "3.0.0"  # ' in (root / "releasekit.toml").read_text()
-    assert "\n3. Give what is to be published a version. Now nothing has one: go:example" in said
+    assert (
+        "\n3. Give a version to each package that is to be published. None has one now: go:example"
+        in said
+    )
     assert "git tag v1" not in said
     (root / "releasekit.toml").write_text('[go]\nremote = "origin"\n')
     git(root, "add", ".")
     git(root, "commit", "--quiet", "--message", "x")
     git(root, "tag", "v3.0.0")
     assert main(["init", str(root), f"--registry=dir:{root / 'registry'}"]) == 0
-    told = 'stays as it is; below [go.versions] write `"." = "3.0.0"`'
+    told = 'stays as it is. Write below [go.versions] `"." = "3.0.0"`'
     assert told in capsys.readouterr().out
 
 
@@ -402,5 +405,5 @@ def test_it_says_that_a_version_comes_from_a_tag(
     git(root, "tag", "v1.2.0")
     assert main(["init", str(root), f"--registry=dir:{root / 'registry'}"]) == 0
     said = capsys.readouterr().out
-    assert "\n3. Decide on the next version, as v1.2.0 is there. No manifest says that of " in said
-    assert "pypi:acme: where it comes from the tag, `plan` may refuse each commit" in said
+    assert "\n3. Decide on the next version. Tagged already: v1.2.0. No manifest has the " in said
+    assert "pypi:acme: if it comes from the tag, `plan` may refuse each commit" in said

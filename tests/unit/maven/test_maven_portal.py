@@ -132,7 +132,7 @@ def test_a_plan_names_a_pom_that_only_maven_can_read(root: Path) -> None:
         )
 
     found = using(server(), root, use, place=URL)
-    assert found.startswith("pom.xml (line 3) has a byte that is not of its encoding: Maven")
+    assert found.startswith("pom.xml (line 3) has a byte that is invalid in its encoding: Maven")
 
 
 def test_a_bundle_holds_what_the_portal_asks_for_and_nothing_else(root: Path) -> None:

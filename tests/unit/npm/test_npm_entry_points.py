@@ -179,7 +179,11 @@ BUNDLES: dict[str, Any] = {"dependencies": {"u": "1.0.0"}, "bundleDependencies":
         ({"": {"a": "^1"}, "/node_modules/a": {"@s/c": "^1"}}, {}, "a needs @s/c (^1)"),
         ({"": {"a": "^1"}, "/node_modules/a": {"c": "^1"}, "/../c": {}}, {}, ""),
         ({"": {"a": "^1"}}, {"dependencies": {"u": "1", "a": "1.2.3 || ^2"}}, ""),
-        ({"": {"a": "^1"}}, {"dependencies": {"u": "1", "a": "^2"}}, "users would get a ^2, as @"),
+        (
+            {"": {"a": "^1"}},
+            {"dependencies": {"u": "1", "a": "^2"}},
+            "users would get a ^2, which @",
+        ),
         ({"": {"a": "^1"}}, {"dependencies": {"u": "1", "a": "npm:b@^2"}}, ""),
         ({"": {"a": "^1"}}, {"dependencies": {"u": "1", "a": "next"}}, ""),
         ({"": {"a": "workspace:^"}}, {"peerDependencies": {"a": "1"}}, "npm does not understand"),

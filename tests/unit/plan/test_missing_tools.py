@@ -102,7 +102,7 @@ NPM = {"node": "n/node", "npm": "lib/npm/bin/npm-cli.js"}
         (NPM, "11.0.0-pre.1", "npm 11.0.0"),
         ({"node": "n/node", "npm": "shims/a/npm:10.9.2"}, "", "npm 10.9.2"),
         ({"node": "n/node", "npm": "shims/a/npm:8.0.0"}, "", "npm is 8.0.0, too old"),
-        ({"node": "n/node", "npm": "shims/a/npm:hello"}, "", "`npm --version` says no version"),
+        ({"node": "n/node", "npm": "shims/a/npm:hello"}, "", "`npm --version` prints no version"),
         ({"node": "n/node", "npm": "shims/a/npm"}, "", "`npm --version` fails: "),
     ],
 )

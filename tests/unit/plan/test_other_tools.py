@@ -85,7 +85,7 @@ def test_who_may_see_packages_of_changesets_is_said(
     (tmp_path / ".changeset/config.json").write_text(json.dumps({"access": access}))
     deciding = Deciding(packages=packages, given=given)
     (told,) = describe_unread([*find_unread([tmp_path], deciding, frozenset())])
-    line = 'for access write above the tables of releasekit.toml `npm-access = "public"`'
+    line = 'or access write above the tables of releasekit.toml `npm-access = "public"`'
     assert (line in told) is is_said
 
 
@@ -593,5 +593,5 @@ def test_a_manifest_of_release_please_is_compared(
     assert refused is None or f"{found.id} at {said} ({here})" in told
     # Nothing here writes the file: that it is behind is nothing to tag.
     is_behind = (said, released) == ("1.3.0", "1.4.0")
-    assert ("write the versions of here before release-please runs again" in told) is is_behind
+    assert ("write the last versions into it before release-please runs again" in told) is is_behind
     assert ("tag the commits of these versions" in told) is (refused is False and not is_behind)

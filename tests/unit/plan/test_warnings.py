@@ -724,7 +724,7 @@ def test_strict_refuses_the_plan_with_everything_in_one_line(tmp_path: Path) -> 
     with pytest.raises(PlanError, match=r"^new-name") as caught:
         refuse_errors(warned(tmp_path, made, target, levels=given), given)
     assert "strict" not in caught.value.hint
-    assert "give it another level below [warnings]" in caught.value.hint
+    assert "give the warning another level below [warnings]" in caught.value.hint
     # What the registry would refuse is an error without them.
     with pytest.raises(PlanError, match=r"^new-name") as caught:
         refuse_errors(warned(tmp_path, made, target, levels=given), Levels())

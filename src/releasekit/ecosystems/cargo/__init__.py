@@ -43,7 +43,7 @@ TOOL: Final = Tool(
     # https://doc.rust-lang.org/cargo/CHANGELOG.html#cargo-190-2025-09-18
     version="1.90",
     # https://rust-lang.github.io/rustup/overrides.html
-    install="Install Rust 1.90 or later (https://rustup.rs; `rustup update` renews it, and "
+    install="Install Rust 1.90 or later (https://rustup.rs; `rustup update` updates it, and "
     "RUSTUP_TOOLCHAIN=stable overrides rust-toolchain.toml), or leave cargo out with `ecosystem`.",
     followers=("pypi:acme-measure",),
 )

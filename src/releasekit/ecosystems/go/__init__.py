@@ -65,7 +65,7 @@ TOOL: Final = Tool(
     program="go",
     version="1.21",
     install="Install Go 1.21 or later (https://go.dev/dl/), or write `verify = false` below [go]: "
-    "tags take git alone.",
+    "to push tags takes only git.",
     asked="version",
     followers=("npm:@acme/cli",),
 )

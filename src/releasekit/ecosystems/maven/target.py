@@ -299,8 +299,8 @@ class MavenTarget(Target):
             # Gradle, for one, reads POMs by Xerces, which ends there:
             # https://github.com/gradle/gradle/blob/master/platforms/software/dependency-management/src/main/java/org/gradle/api/internal/artifacts/ivyservice/ivyresolve/parser/PomReader.java
             notes.append(
-                f"{few(strays)} has a byte that is not of its encoding: Maven reads past it, and "
-                "Gradle does not; save it as UTF-8"
+                f"{few(strays)} has a byte that is invalid in its encoding: Maven reads the file, "
+                "and Gradle does not; save it as UTF-8"
             )
         tops = dict.fromkeys(each.top for each in projects)
         files = filter(None, (discover.find_rewriting(each, found.root) for each in tops))

@@ -237,7 +237,7 @@ def _refuse_unmet(tarball: Tarball, bundled: Collection[str], what: str) -> None
         if needs is None:
             raise PackageError(
                 f"{what}: {place}/package.json, of the bundled {name}, is not valid JSON",
-                hint=f"Install {name} again, or correct what copies it.",
+                hint=f"Install {name} again, or correct the script that copies it.",
                 problem=Problem.UNRESOLVABLE,
             )
         for need in needs:
@@ -277,7 +277,7 @@ def _find_lack(need: Need, installed: Mapping[str, str], own: str) -> str:
         and len(wanted.wanted) + len(given.wanted) <= _MAX_COMPARED_CHARS
         and not Range.parse(wanted.wanted).meets(Range.parse(given.wanted))
     ):
-        return f"and users would get {need.name} {given.wanted}, as {own} asks for it"
+        return f"and users would get {need.name} {given.wanted}, which {own} asks for"
     return ""
 
 

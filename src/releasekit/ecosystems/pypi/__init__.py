@@ -58,8 +58,8 @@ class Options(OptionTable):
 UV: Final = Tool(
     program="uv",
     version="0.5.5",
-    install="Renew it (https://docs.astral.sh/uv/getting-started/installation/), name another one "
-    "with `uv-path`, or take it off PATH: pip makes the environments then.",
+    install="Update it (https://docs.astral.sh/uv/getting-started/installation/), name another one "
+    "with `uv-path`, or take it off PATH, so that pip makes the environments.",
 )
 
 DECLARATION: Final = EcosystemDeclaration(

@@ -62,9 +62,9 @@ def find_elsewhere(
             f"{here}",
             hint=f"Set `{setting}: {to}`{known} to publish there. If other packages go to {here}, "
             f"make two runs: one with the input `exclude-packages: {names}`, and one with "
-            f"`packages: {names}` and `{setting}: {to}`; in {FILENAME}, `exclude-packages` would "
-            f"end their versions, too. `{cure or f'{setting}: {here}'}` publishes everything to "
-            f"{here}.",
+            f"`packages: {names}` and `{setting}: {to}`. Do not write `exclude-packages` into "
+            f"{FILENAME}: `version` would leave them out, too. `{cure or f'{setting}: {here}'}` "
+            f"publishes everything to {here}.",
             problem=Problem.REGISTRY_SETTINGS,
         )
 

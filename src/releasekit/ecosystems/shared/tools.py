@@ -48,7 +48,7 @@ async def find_tool(
             raise _missing(tool, f"{asked} fails: {find_cause(error.log) or error}") from error
         known = read_version(done.stdout)
         if not known:
-            raise _missing(tool, f"{asked} says no version")
+            raise _missing(tool, f"{asked} prints no version")
     if not tool.admits(known):
         raise PlanError(
             f"{ecosystem}: {program} is {known}, too old to build with: {tool.version} or later is "
