@@ -46,6 +46,13 @@ def is_file(path: Path) -> bool:
     return os.path.isfile(path)  # noqa: PTH113 (Path.is_file raises for it)
 
 
+def follow(path: Path) -> Path:
+    """Where a path that a manifest names leads. Before Python 3.13, `Path.resolve` raises
+    RuntimeError for a loop of links, which leads nowhere.
+    """
+    return Path(os.path.realpath(path))
+
+
 def find_closed(path: Path) -> Path | None:
     """The directory in which this user may not write, where `path`, a directory, is or would be."""
     above = next(filter(os.path.exists, (path, *path.parents)))

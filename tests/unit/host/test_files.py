@@ -29,6 +29,7 @@ def test_a_loop_of_links_is_named(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(ConfigError, match=r"^here: .*cannot be followed"):
         files.inside(tmp_path, tmp_path / "loop" / "x", where="here")
+    assert files.follow(tmp_path / "loop" / "x") == tmp_path / "loop" / "x"
 
 
 def test_a_file_is_read_up_to_its_limit(tmp_path: Path) -> None:

@@ -403,6 +403,14 @@ def test_a_manifest_outside_the_workspace_is_refused(tmp_path: Path) -> None:
     assert "leads out of the workspace" in str(refusal((tmp_path / "ws").resolve()))
 
 
+def test_a_dependency_in_a_loop_of_links_is_no_package_here(tmp_path: Path) -> None:
+    """R40"""
+    dependency = {"dependencies": {"loop": "file:../loop"}}
+    root = write(tmp_path, {"package.json": TOP, "packages/web/package.json": web(**dependency)})
+    (root / "packages/loop").symlink_to("loop")
+    assert discovered(root)["web"].dependencies == ()
+
+
 @pytest.mark.parametrize(
     ("config", "words"),
     [

@@ -24,7 +24,7 @@ from releasekit.ecosystems.shared.packages import unique_by_name
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import CommandFailed, ConfigError, Unreadable
 from releasekit.graph import rings, stuck
-from releasekit.host.files import inside, read_text
+from releasekit.host.files import follow, inside, read_text
 from releasekit.http.client import one_line
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 from releasekit.problems import Problem
@@ -349,7 +349,7 @@ def _find_dependencies(
         if need.path is None:
             other = _find_published(need, by_name, destination)
         else:
-            other = by_directory.get(need.path.resolve())
+            other = by_directory.get(follow(need.path))
         if other is None or other.name == crate.name or need.is_stripped:
             continue
         is_released = by_name[other.name] is other

@@ -18,7 +18,7 @@ from releasekit.ecosystems.shared.packages import unique_by_name
 from releasekit.errors import ConfigError, ManifestError, MembersError, PlanError, map_all
 from releasekit.graph import rings
 from releasekit.host import durable
-from releasekit.host.files import exists, inside, is_file
+from releasekit.host.files import exists, follow, inside, is_file
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 from releasekit.problems import Problem
 from releasekit.report.text import few
@@ -151,7 +151,7 @@ def find_tied(module: Module, by_path: Mapping[str, Module], root: Path) -> Abst
         for each in module.mod.replaces
         if each.path in by_path
         and gomod.is_directory(each.target)
-        and (module.directory / each.target).resolve() == by_path[each.path].directory
+        and follow(module.directory / each.target) == by_path[each.path].directory
     }
     return local | {module.path}
 
@@ -218,7 +218,7 @@ def find_local_replaces(module: Module, by_path: Mapping[str, Module]) -> list[R
     is_complete = language is not None and (int(language[1]), int(language[2])) >= (1, 17)
     for replace in module.mod.replaces:
         is_directory = gomod.is_directory(replace.target)
-        at = (module.directory / replace.target).resolve() if is_directory else None
+        at = follow(module.directory / replace.target) if is_directory else None
         other = by_path.get(replace.path)
         unused = is_directory and replace.path not in required and is_complete
         if unused or (other is not None and at == other.directory):
@@ -321,7 +321,7 @@ def _find_replacements(
         places = [(module.directory, each) for each in module.mod.replaces]
         for base, replace in (*places, *((root, each) for each in of_work)):
             if replace.path in wanted and gomod.is_directory(replace.target):
-                directory = (base / replace.target).resolve()
+                directory = follow(base / replace.target)
                 if _holds(root, directory, replace.path, options):
                     replaced[replace.path] = directory
     return replaced

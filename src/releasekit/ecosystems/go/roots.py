@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from releasekit.ecosystems.go import gomod
+from releasekit.host.files import follow
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 def may_list(top: Path, place: Path, _at_any_depth: bool) -> bool:
     work = top / "go.work"
     listed = gomod.used_directories(gomod.read_text(work), str(work)) if work.is_file() else ()
-    return any((top / use).resolve().is_relative_to(place) for use in listed)
+    return any(follow(top / use).is_relative_to(place) for use in listed)
 
 
 def workspace_at(directory: Path) -> Membership | None:
@@ -24,7 +25,7 @@ def workspace_at(directory: Path) -> Membership | None:
     if not work.is_file():
         return None
     listed = gomod.used_directories(gomod.read_text(work), str(work))
-    used = {(directory / use).resolve() for use in listed}
+    used = {follow(directory / use) for use in listed}
 
     def standing(below: Path) -> Standing:
         return "member" if below in used else "excluded"

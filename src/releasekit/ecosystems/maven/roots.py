@@ -22,7 +22,7 @@ from releasekit.ecosystems.maven.document import MAX_BYTES, parse_document
 from releasekit.ecosystems.maven.pom import parse_pom, read_pom
 from releasekit.ecosystems.shared.packed import is_below, is_beside
 from releasekit.errors import ConfigError
-from releasekit.host.files import read_file
+from releasekit.host.files import follow, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -64,7 +64,7 @@ def workspace_at(directory: Path) -> Membership | None:
 def may_list(top: Path, place: Path, _at_any_depth: bool) -> bool:
     path = top / "pom.xml"
     modules = read_pom(path).modules if path.is_file() else ()
-    return any((top / module).resolve().is_relative_to(place) for module in modules)
+    return any(follow(top / module).is_relative_to(place) for module in modules)
 
 
 def _read_loosely(path: Path) -> str:

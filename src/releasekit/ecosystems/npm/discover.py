@@ -13,7 +13,7 @@ from releasekit.ecosystems.shared.globs import named_roots
 from releasekit.ecosystems.shared.packages import twin_meant, unique_by_name
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import MembersError, map_all
-from releasekit.host.files import inside, is_file
+from releasekit.host.files import follow, inside, is_file
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def _refuse_missing(root: Path, options: Options, packages: Sequence[NpmPackage]
         parts = PurePosixPath(entry).parts
         if _WILDCARD.search(entry) or any(glob.matches(parts) for glob in without):
             continue
-        package = found.get((root / entry).resolve())
+        package = found.get(follow(root / entry))
         if package is None or package.unpublishable == manifest.UNVERSIONED:
             why = package.unpublishable if package else "it has no package.json with a name"
             raise MembersError(
@@ -266,7 +266,7 @@ def find_needed(
     """The package here that a dependency leads to; `workspace:` leads to no other workspace."""
     reference = found.resolve(declared, project)
     if reference.kind == "path":
-        path = Path(project.directory, reference.wanted).resolve()
+        path = follow(Path(project.directory, reference.wanted))
         everything = (*found.by_name.values(), *found.twins)
         return next((each for each in everything if each.directory == path), None)
     needed = found.by_name.get(reference.name)

@@ -17,7 +17,7 @@ from releasekit.ecosystems.shared import globs
 from releasekit.ecosystems.shared.documents import checked_table, table_in
 from releasekit.ecosystems.shared.globs import named_roots
 from releasekit.errors import ManifestError, MembersError
-from releasekit.host.files import inside, is_file, read_file
+from releasekit.host.files import follow, inside, is_file, read_file
 from releasekit.text.globs import MAX_CHARS, Glob
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def find_manifests(root: Path, options: Options) -> dict[Path, Path]:
 def find_named_manifests(root: Path, options: Options) -> set[Path]:
     """Those whose directory stands in `options.packages` as it is, not by a wildcard."""
     plain = [pattern for pattern in options.packages if not _WILDCARD.search(pattern)]
-    return {(root / pattern / MANIFEST).resolve() for pattern in plain}
+    return {follow(root / pattern / MANIFEST) for pattern in plain}
 
 
 def find_workspace_manifests(root: Path, options: Options) -> dict[Path, Path]:
