@@ -23,7 +23,6 @@ from releasekit.cli.session import (
     open_workspace,
     refuse_elsewhere,
 )
-from releasekit.cli.trust import is_publishing
 from releasekit.config.locations import FILENAME
 from releasekit.config.values import Directory
 from releasekit.ecosystems.prebuilt import with_prebuilt
@@ -42,7 +41,7 @@ from releasekit.host.files import find_closed, repository_of
 from releasekit.http.identity import open_tokens
 from releasekit.plan.make import collect_packages
 from releasekit.plan.provenance import refuse_unattested
-from releasekit.plan.publishers import read_workflows
+from releasekit.plan.publishers import list_own_jobs, read_workflows
 from releasekit.plan.source import read_checkout
 from releasekit.plan.unlisted_packages import mark_unread
 from releasekit.problems import Problem, mark
@@ -245,16 +244,14 @@ async def _examine_packages(
 def _examine_workflows(what: str, root: Path) -> list[Row]:
     """Of the jobs that publish with ReleaseKit, those whose token may certainly not push tags."""
     rows = []
-    for file, workflow in read_workflows(repository_of(root) or root):
-        if isinstance(workflow, ConfigError):
-            continue
-        for name, job in table_in(workflow, "jobs").items():
-            steps = job.get("steps") if isinstance(job, dict) else None
-            if not (isinstance(steps, list) and any(map(is_publishing, steps))):
-                continue
+    for file, workflow in read_workflows(repository_of(root) or root, "releasekit"):
+        for name, job in list_own_jobs(workflow):
+            steps = job["steps"]
             given = [table_in(step, "with") for step in steps if _is_checkout(step)]
+            # By aliases, thousands of steps may have one long script.
+            scripts = {text_in(step, "run") for step in steps}
             if any({"token", "ssh-key"} & each.keys() for each in given) or any(
-                re.search(r"\bgit\s+(?:config|remote)\b", text_in(step, "run")) for step in steps
+                re.search(r"\bgit\s+(?:config|remote)\b", script) for script in scripts
             ):
                 continue  # it pushes as somebody else
             # https://docs.github.com/actions/reference/workflows-and-actions/workflow-syntax#permissions

@@ -8,7 +8,6 @@ import re
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
@@ -17,12 +16,12 @@ from releasekit.cli.session import open_command, open_targets, open_workspace, r
 from releasekit.cli.terminal import Terminal
 from releasekit.config.values import WORKFLOW
 from releasekit.ecosystems.interface import Publisher, TrustState
-from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.errors import ConfigError, PackageError
 from releasekit.git.remote import Remote
 from releasekit.host.files import inside, read_head, read_parsed, repository_of
 from releasekit.host.forges import SERVER, ForgePlace
 from releasekit.plan.make import collect_packages
+from releasekit.plan.publishers import WORKFLOWS, list_own_jobs
 from releasekit.problems import DOCS, Problem
 from releasekit.report.screen import fit_lines
 from releasekit.report.text import columns, few, packages, without_name
@@ -40,13 +39,10 @@ if TYPE_CHECKING:
     from releasekit.git.settings import GitSettings
     from releasekit.model import Package
 
-_WORKFLOWS: Final = ".github/workflows"
-_ACTION: Final = re.compile(r"[^/@]{1,100}/releasekit-action@.+")
 # Of an environment.
 # https://docs.github.com/actions/reference/workflows-and-actions/deployments-and-environments
 _MAX_NAME: Final = 255
 _NONE: Final = "-"
-_COMMAND: Final = re.compile(r"\breleasekit(?:-action)? +publish\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +86,7 @@ async def run(config: Config, session: Session) -> int:
         # Found before anything is built that could change it.
         top = repository_of(config.root) or config.root
         job, lacking = await _find_job(top, config, session, services.git)
-        is_here = (top / _WORKFLOWS / job.workflow).is_file()
+        is_here = (top / WORKFLOWS / job.workflow).is_file()
         targets = await open_targets(group, config, session, services, survey.tree)
         unlisted = survey.describe_unlisted(config.root, tables, about, targets)
         unlisted += survey.describe_unread(about)
@@ -221,14 +217,14 @@ async def _find_job(
     if not config.workflow and len(found) != 1:
         told = f"{few(list(found))} publish" if found else "no workflow publishes"
         way = "write --workflow FILE" + ("" if found else f", or let {spell('init')} write one")
-        raise _make_error(f"{_WORKFLOWS}: {told} with ReleaseKit: {way}")
+        raise _make_error(f"{WORKFLOWS}: {told} with ReleaseKit: {way}")
     workflow = config.workflow or next(iter(found))
     told = config.environment
     environments = {"" if told == _NONE else told} if told else found.get(workflow, {""})
     environment = next(iter(environments))
     if len(environments) > 1 or not _is_shown(environment):
         names = few([clip(visible(each), 100) or "none" for each in sorted(environments)])
-        said = f"{_WORKFLOWS}/{workflow}: the environment of its job is {names}"
+        said = f"{WORKFLOWS}/{workflow}: the environment of its job is {names}"
         raise _make_error(f"{said}: write --environment NAME")
     lacking += [] if config.workflow else ["--workflow FILE"]
     # A grant without one is to any job of the workflow.
@@ -253,13 +249,13 @@ def _find_workflows(top: Path, given: str) -> dict[str, set[str]]:
     """Of the workflow `given`, or of all, those with jobs that publish, by the name of the file:
     the environments of these jobs, empty for none.
     """
-    directory = top / _WORKFLOWS
+    directory = top / WORKFLOWS
     found: dict[str, set[str]] = {}
     names = [given] if given else sorted(each.name for each in directory.glob("*.y*ml"))
     for name in names:
         if not (name.isprintable() and WORKFLOW.fullmatch(name)):
             continue
-        path = inside(top, directory / name, where=f"{_WORKFLOWS}/{name}")
+        path = inside(top, directory / name, where=f"{WORKFLOWS}/{name}")
         with suppress(OSError):
             if b"releasekit" in read_head(path, MAX_YAML_BYTES):
                 wrong = "is not valid YAML"
@@ -270,29 +266,12 @@ def _find_workflows(top: Path, given: str) -> dict[str, set[str]]:
 
 
 def _list_environments(workflow: object) -> Iterator[str]:
-    for job in table_in(workflow, "jobs").values():
-        steps = job.get("steps") if isinstance(job, dict) else None
-        if isinstance(steps, list) and any(map(is_publishing, steps)):
-            place = job.get("environment")
-            named = place.get("name") if isinstance(place, dict) else place
-            if named is None or isinstance(named, str):
-                yield named or ""
-            else:
-                # To GitHub 3 and true are names, too. In backticks it is none: a flag has to say
-                # it. By aliases, a list may be longer than memory.
-                yield f"`{'a list' if isinstance(named, Collection) else named}`"
-
-
-def is_publishing(step: object) -> bool:
-    """A dry run, which checks pull requests, does not."""
-    if _ACTION.fullmatch(text_in(step, "uses")):
-        given = table_in(step, "with")
-        return text_in(given, "mode") == "publish" and given.get("dry-run") not in (True, "true")
-    return _runs_command(text_in(step, "run"))
-
-
-# An alias lets thousands of steps have one long script.
-@cache
-def _runs_command(script: str) -> bool:
-    lines = script.replace("\\\n", " ").splitlines()
-    return any(_COMMAND.search(line) and "--dry-run" not in line for line in lines)
+    for _, job in list_own_jobs(workflow):
+        place = job.get("environment")
+        named = place.get("name") if isinstance(place, dict) else place
+        if named is None or isinstance(named, str):
+            yield named or ""
+        else:
+            # To GitHub 3 and true are names, too. In backticks it is none: a flag has to say it.
+            # By aliases, a list may be longer than memory.
+            yield f"`{'a list' if isinstance(named, Collection) else named}`"

@@ -1,5 +1,5 @@
-"""Workflows of GitHub that publish packages with other tools. Beside ours, two publishers race for
-each version: what one of them has uploaded, the other takes for a failure.
+"""Workflows of GitHub that publish packages, with ReleaseKit and with other tools. Beside ours, two
+publishers race for each version: what one of them has uploaded, the other takes for a failure.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.errors import ConfigError
@@ -18,7 +18,7 @@ from releasekit.text.escape import clip, visible
 from releasekit.text.yaml_text import MAX_YAML_BYTES, parse_yaml
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
 WORKFLOWS: Final = ".github/workflows"
@@ -61,6 +61,8 @@ _COMMAND: Final = re.compile(
         release (?![\w:./=-])
     )"""
 )
+_OWN_ACTION: Final = re.compile(r"[^/@]{1,100}/releasekit-action@.+")
+_OWN_COMMAND: Final = re.compile(r"\breleasekit(?:-action)? +publish\b")
 _CALLED: Final = re.compile(r"[^./][^@]*/\.github/workflows/[^@]*(?:publish|release)[^@]*@.+")
 
 
@@ -76,17 +78,46 @@ class Publisher:
     unread: str = ""
 
 
-def read_workflows(top: Path) -> Iterator[tuple[str, object]]:
-    """Those of the repository at `top`, by the names of their files, or why one is not read."""
+def read_workflows(top: Path, word: str = "") -> Iterator[tuple[str, object]]:
+    """Those of the repository at `top`, by the names of their files, or why one is not read; None
+    for what does not have this `word`, since to parse a file takes long.
+    """
+
+    def parse(text: str) -> object:
+        return parse_yaml(text) if word in text else None
+
     directory = top / WORKFLOWS
     for path in islice(sorted(directory.glob("*.y*ml")), _MAX_WORKFLOWS):
         name = f"{WORKFLOWS}/{visible(path.name)}"
         try:
             real = inside(top, path, where=name)
             wrong = "is not valid YAML"
-            yield name, read_parsed(real, parse_yaml, complaint=wrong, max_bytes=MAX_YAML_BYTES)
+            yield name, read_parsed(real, parse, complaint=wrong, max_bytes=MAX_YAML_BYTES)
         except ConfigError as error:
             yield name, error
+
+
+def list_own_jobs(workflow: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The jobs that publish with ReleaseKit, by name: each has a list of steps."""
+    for name, job in table_in(workflow, "jobs").items():
+        steps = job.get("steps") if isinstance(job, dict) else None
+        if isinstance(steps, list) and any(map(_is_own, steps)):
+            yield name, job
+
+
+def _is_own(step: object) -> bool:
+    """A dry run, which checks pull requests, does not publish."""
+    if _OWN_ACTION.fullmatch(text_in(step, "uses")):
+        given = table_in(step, "with")
+        return text_in(given, "mode") == "publish" and given.get("dry-run") not in (True, "true")
+    return _runs_own_command(text_in(step, "run"))
+
+
+# An alias lets thousands of steps have one long script.
+@cache
+def _runs_own_command(script: str) -> bool:
+    lines = script.replace("\\\n", " ").splitlines()
+    return any(_OWN_COMMAND.search(line) and "--dry-run" not in line for line in lines)
 
 
 def find_publishers(top: Path) -> Iterator[Publisher]:
@@ -136,8 +167,7 @@ def _find_publishing(step: object) -> str:
     return _find_command(text_in(step, "run"))
 
 
-# An alias lets thousands of steps have one long script.
-@cache
+@cache  # as above
 def _find_command(script: str) -> str:
     for line in script.replace("\\\n", " ").splitlines():
         said = line.strip()

@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.plan.publishers import describe_publishers, find_publishers
+from releasekit.plan.publishers import (
+    describe_publishers,
+    find_publishers,
+    list_own_jobs,
+    read_workflows,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -104,3 +109,15 @@ def test_a_long_line_takes_no_long_time(tmp_path: Path) -> None:
     for words in ("npm ", "mvn -x ", "cargo -x", "n" * 9):
         write_job(tmp_path, "run: " + words * (240_000 // len(words)))
         assert [*find_publishers(tmp_path)] == []
+
+
+def test_files_without_the_word_are_not_parsed(tmp_path: Path) -> None:
+    """R40: to parse a megabyte of YAML takes ten seconds."""
+    write(tmp_path, "on: [", "a.yml")
+    step = "{uses: acme/releasekit-action@v1, with: {mode: publish}}"
+    write(
+        tmp_path, f"jobs: {{ship: {{steps: [{step}]}}, test: {{steps: [{{run: make}}]}}}}", "b.yml"
+    )
+    (other, nothing), (_, own) = read_workflows(tmp_path, "releasekit")
+    assert (other, nothing) == (".github/workflows/a.yml", None)
+    assert [name for name, _ in list_own_jobs(own)] == ["ship"]
