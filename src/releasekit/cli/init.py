@@ -403,14 +403,13 @@ def _describe_plan(tried: _Tried) -> Iterator[str]:
 
 def _describe_untold(untold: Sequence[_Untold], root: Path) -> Iterator[str]:
     """What a releasekit.toml that is there does not say."""
-    lines = [f"{_key(each, root)} = {json.dumps(each.version)}" for each in untold if each.tag]
-    for name, own in groupby(untold, key=lambda each: each.package.id.ecosystem):
-        if any(each.tag for each in own):
-            yield (
-                f"{FILENAME} is there already, and stays as it is. Write below [{name}.versions] "
-                f"{few([f'`{line}`' for line in lines], 20)}: these are the last versions that "
-                "have tags"
-            )
+    tagged = [each for each in untold if each.tag]
+    for name, own in groupby(tagged, key=lambda each: each.package.id.ecosystem):
+        lines = [f"`{_key(each, root)} = {json.dumps(each.version)}`" for each in own]
+        yield (
+            f"{FILENAME} is there already, and stays as it is. Write below [{name}.versions] "
+            f"{few(lines, 20)}: these are the last versions that have tags"
+        )
 
 
 def _find_start(
@@ -579,8 +578,8 @@ def _list_settings(
             yield f"[{name}]"
             yield from lines
         untold = [each for each in draft.untold if each.package.id.ecosystem == name]
-        if untold and setup is not None and (name in names or any(each.tag for each in untold)):
-            yield f"[{name}.{setup.versions}]"
+        if untold and (name in names or any(each.tag for each in untold)):
+            yield f"[{name}.versions]"
             for each in untold:
                 line = f"{_key(each, config.root)} = {json.dumps(each.version)}"
                 why = "has no tag, and is not published without this"

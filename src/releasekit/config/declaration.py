@@ -275,8 +275,7 @@ class Setup:
     action, and `options` of releasekit.toml, all as lines without their indentation. Its registry
     `trusts` the job, or the job `pushes` tags. What to do once, for a package like `{name}`, is
     `first`. `installs` are commands that build what is published, by the file in the root of the
-    workspace that tells them, empty for one without any. Its table `versions` has the versions of
-    packages by directory, where no manifest has a place for them.
+    workspace that tells them, empty for one without any.
     """
 
     first: str
@@ -284,7 +283,6 @@ class Setup:
     inputs: str = ""
     options: str = ""
     installs: Mapping[str, str] = field(default_factory=dict)
-    versions: str = ""
     trusts: bool = False
     pushes: bool = False
 

@@ -96,7 +96,6 @@ DECLARATION: Final = EcosystemDeclaration(
     go-version: stable  # modules are built before their tags are pushed
     cache: false
 """,
-        versions="versions",
         pushes=True,
     ),
     tool=TOOL,
