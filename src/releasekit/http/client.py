@@ -511,9 +511,9 @@ def _find_errors_of_the_system(error: BaseException | None) -> Iterator[str]:
 
 
 def _find_cause(error: BaseException) -> BaseException | None:
-    """Not what was merely raised before it, such as the error of another request. httpcore raises
-    `from None`, and has the cause as argument.
-    https://github.com/encode/httpcore/blob/1.0.9/httpcore/_exceptions.py (map_exceptions)
+    """Not what was merely raised before it, such as the error of another request. The pool of
+    httpcore raises `from None`, and its errors have the cause as argument.
+    https://github.com/encode/httpcore/blob/1.0.9/httpcore/_async/connection_pool.py
     """
     cause = error.__cause__ or next(iter(error.args), None)
     return cause if isinstance(cause, BaseException) else None

@@ -43,9 +43,7 @@ _MAX_BUNDLED_BYTES: Final = 32 * 1024 * 1024
 # Each alternative of one range with each of the other one.
 _MAX_COMPARED_CHARS: Final = 500
 # Where Node.js looks for packages, and no manifest further down in one of them.
-_BUNDLED: Final = re.compile(
-    r"((?:node_modules/(?:@[^/]+/)?[^@/][^/]*/){1,64})package\.json", re.DOTALL
-)
+_BUNDLED: Final = re.compile(r"((?:node_modules/(?:@[^/]+/)?[^@/][^/]*/){1,64})package\.json")
 # What npm asks no registry and no server for.
 _UNRESOLVED: Final = frozenset({"workspace", "catalog", "path", "jsr", "unknown"})
 _KINDS: Final = {
