@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -17,7 +18,7 @@ from releasekit.aio import Group
 from releasekit.config.tag_options import TagOptions
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.folders import discovery
-from releasekit.ecosystems.go import paths
+from releasekit.ecosystems.go import paths, registry
 from releasekit.ecosystems.interface import Services, Target
 from releasekit.errors import MissingCredentials, PackageError, Rejected
 from releasekit.git.objects import Object, TagBundle
@@ -234,6 +235,24 @@ def test_no_public_proxy_is_told_of_a_private_module(
 )
 def test_what_goprivate_names(patterns: str, is_private: bool) -> None:
     assert paths.is_private("github.com/acme/mono/core", patterns) is is_private
+
+
+def test_what_go_env_has_written_is_private_too(tmp_path: Path) -> None:
+    """R68: as `go env -w` writes it, and as the go command reads it."""
+    file = tmp_path / "env"
+    told = {"GOENV": str(file)}
+    assert registry.read_private(told) == ""
+    file.write_text("# mine\nGOPRIVATE=a\nGOPRIVATE=b.example/*\n")
+    assert registry.read_private(told) == "b.example/*"
+    assert registry.read_private({**told, "GOPRIVATE": ""}) == "b.example/*"
+    assert registry.read_private({**told, "GOPRIVATE": "c"}) == "c"
+    assert registry.read_private({**told, "GONOPROXY": "none", "GOPRIVATE": "c"}) == "none"
+    usual = tmp_path / "go/env"
+    usual.parent.mkdir()
+    usual.write_text("GONOPROXY=d\n")
+    there = {"XDG_CONFIG_HOME": str(tmp_path)}
+    assert registry.read_private(there) == ("d" if sys.platform == "linux" else "")
+    assert registry.read_private({**there, "GOENV": "off"}) == ""
 
 
 def test_without_git_nothing_can_be_pushed(place: Place, tmp_path: Path) -> None:

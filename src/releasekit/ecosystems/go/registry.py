@@ -10,10 +10,11 @@ import asyncio
 import contextlib
 import hashlib
 import re
+import sys
 from collections import defaultdict
 from dataclasses import replace
 from functools import partial
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 import httpx
@@ -41,7 +42,7 @@ from releasekit.git.remote import HINT, Remote
 from releasekit.host import durable
 from releasekit.host.artifact_reader import open_artifact
 from releasekit.host.ci import JOB_BEARER
-from releasekit.host.files import read_text, repository_of
+from releasekit.host.files import read_head, read_text, repository_of
 from releasekit.host.scratch import scratch
 from releasekit.http.client import MAX_RESPONSE_BYTES, one_line
 from releasekit.http.origins import require_safe
@@ -50,7 +51,6 @@ from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
 
     from releasekit.ecosystems.go import Options
     from releasekit.ecosystems.interface import Services
@@ -66,12 +66,31 @@ T = TypeVar("T")
 SUM_DB: Final = "https://sum.golang.org/"
 # Two lines, and a signed tree. https://go.dev/ref/mod#checksum-database
 _MAX_SUMS_BYTES: Final = 64 * 1024
+_MAX_ENV_BYTES: Final = 64 * 1024
 # https://go.dev/ref/mod#go-sum-files
 _HASH: Final = re.compile(r"h1:[A-Za-z0-9+/]{43}=")
 ANSWERS: Final = ResponseRules(
     reading="ReleaseKit sends no credentials to a module proxy: name one in "
     "`go-proxy` that needs none."
 )
+
+
+def read_private(environment: Mapping[str, str]) -> str:
+    """The patterns of modules that the go command asks no public proxy for. What `go env -w` has
+    written counts for variables that are not set; the last line of each does.
+    https://go.dev/ref/mod#private-modules, https://pkg.go.dev/cmd/go#hdr-Environment_variables
+    """
+    home = Path(environment.get("HOME", "/"))
+    usual = environment.get("XDG_CONFIG_HOME") or home / ".config"
+    if sys.platform == "darwin":
+        usual = home / "Library" / "Application Support"
+    place = environment.get("GOENV") or Path(usual, "go", "env")
+    told: dict[str, str] = {}
+    with contextlib.suppress(OSError):  # most people have none
+        text = b"" if place == "off" else read_head(Path(place), _MAX_ENV_BYTES)
+        told = dict(line.partition("=")[::2] for line in text.decode(errors="replace").splitlines())
+    told |= {name: value for name, value in environment.items() if value}
+    return told.get("GONOPROXY") or told.get("GOPRIVATE", "")
 
 
 class TagRegistry(Resource):
@@ -92,9 +111,7 @@ class TagRegistry(Resource):
         self._remote_name = options.remote
         self._at_a_time = at_a_time
         self._proxy = ModuleProxy(proxy, services) if options.proxy else None
-        # https://go.dev/ref/mod#private-modules
-        environment = services.processes.environment
-        self._private = environment.get("GONOPROXY") or environment.get("GOPRIVATE", "")
+        self._private = read_private(services.processes.environment)
         self.url = self._proxy.url if self._proxy else f"git remote {options.remote}"
         job_token = services.credentials.get(JOB_BEARER)
         self._remote = Remote(options.remote, services.git, job_token, services.retries)
