@@ -463,13 +463,19 @@ def test_change_files_stay_while_there_was_no_stable_version(
         assert text.index("Early.") < text.index("Late.") < text.index("rc")
 
 
-def test_some_packages_may_be_prereleases_on_every_branch(ui: Place) -> None:
+def test_some_packages_may_be_prereleases_on_every_branch(
+    ui: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
     ui.switch("main")
     ui.commit(
         "feat: lab (#5)",
         {"releasekit.toml": '[version.prerelease]\n"f*" = "alpha"\n', "packages/far/a.js": "1\n"},
     )
     assert ui.decide() == {"far": "3.1.0-alpha.1"}
+    ui.commit("chore: typo", {"releasekit.toml": '[version.prerelease]\n"fra*" = "alpha"\n'})
+    assert main(["version", str(ui.root), "--dry-run"]) == 2
+    said = capsys.readouterr().err
+    assert "[version] prerelease: 'fra*' matches no package that gets a version" in said
 
 
 def test_a_stable_package_requires_no_prerelease(

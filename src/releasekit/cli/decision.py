@@ -379,6 +379,10 @@ def _choose_labels(workspace: Workspace) -> dict[PackageId, str]:
     ecosystem of one has not.
     """
     options, found = workspace.config.versioning, {}
+    versioned = [package.id for package in workspace.versioned]
+    is_part = workspace.is_part or bool(workspace.config.ecosystem)
+    for glob in options.prerelease if versioned and not is_part else ():
+        _refuse_unmatched(glob, versioned, f"{options.where()} prerelease")
     of_branch = _find_label(options, workspace.branch)
     for package in workspace.versioned:
         own = (text for glob, text in options.prerelease.items() if matches(package.id, [glob]))
@@ -490,13 +494,7 @@ def list_groups(
     """
     for name, group in options.groups.items():
         for glob in group.packages if not is_part else ():
-            if not any(matches(package, [glob]) for package in packages):
-                raise ConfigError(
-                    f"{options.where()} groups.{name}: {glob!r} matches no package that gets a "
-                    "version",
-                    hint=f"{spell('plan')} lists them.",
-                    problem=Problem.NOTHING_MATCHES,
-                )
+            _refuse_unmatched(glob, packages, f"{options.where()} groups.{name}")
         members = tuple(package for package in packages if matches(package, group.packages))
         yield VersionGroup(name=name, packages=members, kind=group.kind)
     known = frozenset(packages)
@@ -504,6 +502,15 @@ def list_groups(
         for shared in target.shared_versions():
             members = tuple(package for package in shared.packages if package in known)
             yield replace(shared, packages=members)
+
+
+def _refuse_unmatched(glob: str, packages: Iterable[PackageId], where: str) -> None:
+    if not any(matches(package, [glob]) for package in packages):
+        raise ConfigError(
+            f"{where}: {glob!r} matches no package that gets a version",
+            hint=f"{spell('plan')} lists them.",
+            problem=Problem.NOTHING_MATCHES,
+        )
 
 
 def decide_by_hand(

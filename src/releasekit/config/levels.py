@@ -57,9 +57,12 @@ class Levels:
 
     def find_way_out(self, names: Iterable[WarningName]) -> str:
         """What to do about warnings that are errors. Where no setting makes one of them an error,
-        it is one that the registry would refuse.
+        it is one that the registry would refuse, or a name that is hardly meant.
         """
+        names = set(names)
         raised = [name for name in names if self.find(name) is Level.ERROR]
+        if not raised and WarningName.NEW_NAME in names:
+            return "Correct it in one of the ways that the message names."
         if not raised:
             return "Correct it: no setting lets the registry take it."
         drops = "" if self.given.keys() >= set(raised) else "drop `strict`, or "

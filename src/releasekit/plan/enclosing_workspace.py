@@ -38,7 +38,7 @@ def refuse_member(
         if root := _find_root(directory, levels, ecosystem):
             found = f"{directory} is a member of the {name} workspace {root}"
         elif root := _find_naming(directory, levels, ecosystem):
-            found = f"{directory} is one of the {name} packages that {root / FILENAME} names"
+            found = f"[{name}] in {root / FILENAME} names {directory}"
         else:
             continue
         raise ConfigError(
@@ -52,14 +52,15 @@ def refuse_member(
 def _find_naming(
     directory: Path, levels: Sequence[Path], ecosystem: EcosystemDeclaration
 ) -> Path | None:
-    """Where a releasekit.toml takes in `directory` as a package that is in no workspace."""
+    """Where a releasekit.toml takes in `directory`, as a package that is in no workspace, or as a
+    workspace that has no such file of its own.
+    """
     manifests = ecosystem.manifests
-    if (
-        manifests is None
-        or manifests.packages in {"", manifests.workspaces}
-        or not any((directory / name).is_file() for name in manifests.names)
-    ):
+    if manifests is None or not any((directory / name).is_file() for name in manifests.names):
         return None
+    keys = {manifests.packages} - {"", manifests.workspaces}
+    if not is_file(directory / FILENAME):
+        keys |= {manifests.workspaces} - {""}
     for level in levels:
         path = level / FILENAME
         if not is_file(path):
@@ -67,9 +68,10 @@ def _find_naming(
         with _refusing_unread(directory, level, ecosystem):
             tables = read_parsed(path, parse_toml, complaint="", max_bytes=MAX_BYTES)
             table = tables.get(ecosystem.name)
-            values = table.get(manifests.packages) if isinstance(table, dict) else None
+            lists = [table.get(key) for key in keys] if isinstance(table, dict) else []
             globs = [
                 Glob.parse(str(each), where=FILENAME)
+                for values in lists
                 for each in (values if isinstance(values, list) else ())
             ]
             if any(glob.matches(directory.relative_to(level).parts) for glob in globs):

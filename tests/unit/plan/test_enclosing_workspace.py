@@ -94,9 +94,30 @@ def test_a_package_that_a_file_above_names_is_refused(
     """It would go out before what it needs, of which nothing is known there."""
     files = {"releasekit.toml": f"[npm]\npackages = {named}\n", "packages/a/package.json": NPM}
     root = write(tmp_path, files)
-    said = f"{root}/packages/a is one of the npm packages that {root}/releasekit.toml names"
+    said = f"[npm] in {root}/releasekit.toml names {root}/packages/a"
     assert refusal(root / "packages/a") == (said if refused else "")
     assert refusal(root) == ""
+
+
+@pytest.mark.parametrize(
+    ("table", "manifest"),
+    [
+        ("[cargo]\nworkspaces = ['packages/a']", {"Cargo.toml": "[workspace]\n"}),
+        ("[maven]\nreactors = ['.', 'packages/a']", {"pom.xml": POM}),
+        ("[npm]\nworkspaces = ['packages/a']", {"package.json": NPM}),
+        ("[pypi]\nworkspaces = ['packages/a']", {"pyproject.toml": "[tool.uv.workspace]\n"}),
+    ],
+)
+def test_a_workspace_that_a_file_above_names_is_refused(
+    tmp_path: Path, table: str, manifest: Mapping[str, str]
+) -> None:
+    """What that file leaves out would go out, as it does not hold there."""
+    files = {f"packages/a/{name}": text for name, text in manifest.items()}
+    root = write(tmp_path, {"releasekit.toml": f"{table}\n", **files})
+    assert refusal(root / "packages/a").endswith(f"names {root}/packages/a")
+    assert refusal(root) == ""
+    (root / "packages/a/releasekit.toml").touch()
+    assert refusal(root / "packages/a") == ""
 
 
 @pytest.mark.parametrize("command", ["plan", "publish"])

@@ -725,9 +725,14 @@ def test_strict_refuses_the_plan_with_everything_in_one_line(tmp_path: Path) -> 
         refuse_errors(warned(tmp_path, made, target, levels=given), given)
     assert "strict" not in caught.value.hint
     assert "give the warning another level below [warnings]" in caught.value.hint
-    # What the registry would refuse is an error without them.
+    # What is hardly meant is an error without them, and what the registry would refuse.
     with pytest.raises(PlanError, match=r"^new-name") as caught:
         refuse_errors(warned(tmp_path, made, target, levels=given), Levels())
+    assert caught.value.hint == "Correct it in one of the ways that the message names."
+    refused = replace(EMPTY, error=True)
+    made = replace(made, packages=tuple(replace(p, warnings=(refused,)) for p in made.packages))
+    with pytest.raises(PlanError, match=r"^empty-package") as caught:
+        refuse_errors(made, Levels())
     assert caught.value.hint == "Correct it: no setting lets the registry take it."
 
 
