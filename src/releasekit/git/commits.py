@@ -145,8 +145,9 @@ class Commits:
         """What these objects hold, by name, few processes for all; None for what is not here, and
         for a directory. Bytes that are not UTF-8 come as U+FFFD.
         """
-        asked = [each for each in dict.fromkeys(names) if "\n" not in each]
-        found: dict[str, bytes | None] = {}
+        found: dict[str, bytes | None] = dict.fromkeys(names)
+        # Git takes one name a line; a caller asks again for what it gets no answer to.
+        asked = [each for each in found if "\n" not in each]
         for start in range(0, len(asked), _AT_ONCE):
             found |= await self._blobs(asked[start : start + _AT_ONCE])
         return found

@@ -179,6 +179,13 @@ def test_versions_at_other_commits(root: Path) -> None:
     assert found == {(a.id, one): "1.0", (a.id, two): "2.0", (b.id, two): "1.0"}
 
 
+def test_a_path_with_a_line_break_has_an_answer(root: Path) -> None:
+    """R68: what has none is asked for again, without an end."""
+    head = commit(root, {"p/a\nb/m.json": said("1.0", "b")})
+    name = f"{head}:p/a\nb/m.json"
+    assert asked(root, lambda commits: commits.read_blobs([name])) == {name: None}
+
+
 def test_what_is_asked_of_commits(root: Path) -> None:
     assert asked(root, lambda commits: commits.read_head()) == ""
     one = commit(root, {"p/a/x": "1\n2", "p/a/sub/y": "é missing\n"}, "One: é")
