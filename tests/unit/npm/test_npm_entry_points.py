@@ -263,6 +263,43 @@ def test_a_path_that_npm_does_not_unpack_is_refused(tmp_path: Path, path: str) -
     assert caught.value.problem is Problem.UNRESOLVABLE
 
 
+def test_ranges_of_bundled_packages_have_a_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R68: a few kilobytes, packed, that took minutes to compare."""
+    monkeypatch.setattr(tarball, "_MAX_COMPARED", 50_000)
+    ours = "||".join(map(str, range(50)))
+    theirs = "||".join([*map(str, range(100, 140)), "49"])
+    names = [f"a{number}" for number in range(2)]
+    texts = {
+        "node_modules/u/package.json": json.dumps({"dependencies": dict.fromkeys(names, theirs)})
+    }
+    own = {"peerDependencies": dict.fromkeys(names, ours)}
+    file = javascript.tarball(tmp_path, javascript.package(), texts, **{**BUNDLES, **own})
+    with pytest.raises(PackageError, match="needs too many long ranges"):
+        list(find_warnings(javascript.package(), [file]))
+
+
+def test_needs_of_bundled_packages_have_a_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R68: each is looked for in every node_modules above."""
+    monkeypatch.setattr(tarball, "_MAX_NEEDS", 1)
+    texts = {"node_modules/u/package.json": '{"optionalDependencies": {"a": "1", "b": "1"}}'}
+    file = javascript.tarball(tmp_path, javascript.package(), texts, **BUNDLES)
+    with pytest.raises(PackageError, match="needs more than 1 packages"):
+        list(find_warnings(javascript.package(), [file]))
+
+
+def test_a_name_in_a_bundled_package_does_not_fill_the_log(tmp_path: Path) -> None:
+    """R68."""
+    texts = {"node_modules/u/package.json": json.dumps({"dependencies": {"a" * 10_000: "1"}})}
+    file = javascript.tarball(tmp_path, javascript.package(), texts, **BUNDLES)
+    with pytest.raises(PackageError) as caught:
+        list(find_warnings(javascript.package(), [file]))
+    assert len(f"{caught.value}{caught.value.hint}") < 2_000
+
+
 def test_manifests_of_bundled_packages_have_a_bound(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

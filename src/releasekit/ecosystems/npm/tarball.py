@@ -25,6 +25,7 @@ from releasekit.host import durable
 from releasekit.host.artifact_reader import open_artifact
 from releasekit.model import Dependency, DependencyKind, PackageId
 from releasekit.problems import Problem
+from releasekit.text.escape import clip
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -40,8 +41,14 @@ _MAX_README_BYTES: Final = 64 * 1024
 _README: Final = re.compile(r"readme(?:\.(?:md|markdown|mkd|txt))?", re.IGNORECASE)
 # Of the manifests of all bundled packages; those of npm itself have a tenth of a megabyte.
 _MAX_BUNDLED_BYTES: Final = 32 * 1024 * 1024
-# Each alternative of one range with each of the other one.
+# Needs of all of them; each is looked for in every node_modules above.
+_MAX_NEEDS: Final = 100_000
+# No path can be longer. https://man7.org/linux/man-pages/man7/path_resolution.7.html
+_MAX_PATH_CHARS: Final = 4096
+# Each alternative of one range with each of the other one, and that of all pairs.
 _MAX_COMPARED_CHARS: Final = 500
+_MAX_COMPARED: Final = 4_000_000
+_MAX_SHOWN: Final = 300
 # Where Node.js looks for packages, and no manifest further down in one of them.
 _BUNDLED: Final = re.compile(r"((?:node_modules/(?:@[^/]+/)?[^@/][^/]*/){1,64})package\.json")
 # What npm asks no registry and no server for.
@@ -101,7 +108,7 @@ def read_tarball(file: IO[bytes], what: str) -> Tarball:
     readme, readme_filename = b"", ""
     names: set[str] = set()
     bundled: dict[str, Sequence[Need] | None] = {}
-    bundled_bytes = 0
+    bundled_bytes = needs = 0
     try:
         with opened_archive(file, max_bytes=MAX_UNPACKED_BYTES) as members:
             for member in members:
@@ -109,14 +116,18 @@ def read_tarball(file: IO[bytes], what: str) -> Tarball:
                 names.add(name)
                 if name == "package.json":
                     text = member.read(manifest.MAX_BYTES)
-                elif found := _BUNDLED.fullmatch(name):
+                elif len(name) <= _MAX_PATH_CHARS and (found := _BUNDLED.fullmatch(name)):
                     bundled_bytes += member.size
                     if bundled_bytes > _MAX_BUNDLED_BYTES:
                         raise BadArchive(
                             "the package.json files of what it bundles have more than "
                             f"{_MAX_BUNDLED_BYTES} bytes"
                         )
-                    bundled[found[1].removesuffix("/")] = _read_needs(member.read(member.size))
+                    needed = _read_needs(member.read(member.size))
+                    needs += len(needed or ())
+                    if needs > _MAX_NEEDS:
+                        raise BadArchive(f"what it bundles needs more than {_MAX_NEEDS} packages")
+                    bundled[found[1].removesuffix("/")] = needed
                 elif not readme and _README.fullmatch(name):
                     readme, readme_filename = member.read(_MAX_README_BYTES), name
         if text is None:
@@ -210,8 +221,9 @@ def _refuse_outside(tarball: Tarball, what: str) -> None:
     outside = [name for name in tarball.names if ".." in name.replace("\\", "/").split("/")]
     if not outside:
         return
+    shown = clip(min(outside), _MAX_SHOWN)
     raise PackageError(
-        f"{what}: it holds package/{min(outside)}, a path with '..', which npm does not unpack",
+        f"{what}: it holds package/{shown}, a path with '..', which npm does not unpack",
         hint="A package in node_modules is a link to its directory, as pnpm installs it, and npm "
         "packs what lies behind the link. Pack it where node_modules holds copies, or remove what "
         "is linked from bundleDependencies.",
@@ -227,7 +239,7 @@ def _refuse_unmet(tarball: Tarball, bundled: Collection[str], what: str) -> None
     installed = {each.key: each.spec for each in declared if each.field != "devDependencies"}
     own = text_in(tarball.manifest, "name")
     pending = [f"node_modules/{name}" for name in sorted(installed.keys() & bundled)]
-    seen = set(pending)
+    seen, compared = set(pending), 0
     while pending:
         place = pending.pop()
         name = place.rpartition("node_modules/")[2]
@@ -243,11 +255,18 @@ def _refuse_unmet(tarball: Tarball, bundled: Collection[str], what: str) -> None
                 if found not in seen:
                     seen.add(found)
                     pending.append(found)
-            elif why := _find_lack(need, installed, own):
+                continue
+            sizes = len(need.spec), len(installed.get(need.name, ""))
+            compared += sum(sizes) if sum(sizes) > _MAX_COMPARED_CHARS else sizes[0] * sizes[1]
+            if compared > _MAX_COMPARED:
+                raise not_a_package(f"{what}: what it bundles needs too many long ranges")
+            if why := _find_lack(need, installed, own):
+                lacks = clip(need.name, _MAX_SHOWN)
                 raise PackageError(
-                    f"{what}: the bundled {name} needs {need.name} ({need.spec}), {why}",
+                    f"{what}: the bundled {name} needs {lacks} "
+                    f"({clip(need.spec, _MAX_SHOWN)}), {why}",
                     hint="npm and pnpm install nothing for a bundled package. Copy it to "
-                    f"node_modules/{need.name} of the package in a `prepack` script, add it to "
+                    f"node_modules/{lacks} of the package in a `prepack` script, add it to "
                     f"dependencies, or remove {name} from bundleDependencies.",
                     problem=Problem.UNRESOLVABLE,
                 )
