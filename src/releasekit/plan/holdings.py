@@ -274,8 +274,9 @@ class Holdings:
             except ConfigError:  # of a package that is none of this workspace
                 continue
             # A POM may have any encoding; in most of them, without zeros, such a path is ASCII.
-            for way in _WAY_OUT.finditer(data.replace(b"\0", b"")):
-                place = os.path.normpath(manifest.parent / way[0].decode())
+            ways = {found[0] for found in _WAY_OUT.finditer(data.replace(b"\0", b""))}
+            for way in ways:
+                place = os.path.normpath(manifest.parent / way.decode())
                 found |= places.get(place, set())
                 while place not in around:
                     found |= places.get(place, set())

@@ -11,6 +11,7 @@ import pytest
 from integration.tools import require_tool
 from releasekit.errors import PathError
 from releasekit.host.process import Processes
+from releasekit.model import PackageId
 from releasekit.plan.holdings import Holdings, list_uncommitted_above
 from unit.plan.checkouts import (
     FETCHING,
@@ -203,3 +204,22 @@ def test_files_that_git_does_not_have_are_listed_unless_they_are_too_many(
     limited = read(root)
     assert limited.files == tree.files == tracked
     assert limited.untracked is None
+
+
+def test_a_path_that_a_manifest_repeats_is_followed_once(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R68: there is room for five million in one file."""
+    found = holdings(root, "core", "other")
+    core, other = (PackageId("fake", name) for name in ("core", "other"))
+    (root / "core/manifest").write_text("../other " * 1_000)
+    followed: list[str] = []
+    normpath = os.path.normpath
+
+    def follow(path: str) -> str:
+        followed.append(str(path))
+        return normpath(path)
+
+    monkeypatch.setattr(os.path, "normpath", follow)
+    assert found.contains(core, other)
+    assert len([each for each in followed if each.endswith("../other")]) == 1
