@@ -495,7 +495,9 @@ def _add_install(setup: Setup, ecosystem: str, packages: Sequence[Package], top:
         for place in (each.directory, *each.directory.parents)
         if place.is_relative_to(top)
     }
-    near_first = sorted(places, key=lambda place: (len(place.parts), place))
+    # What follows a line break in a name would be no comment.
+    shown = [place for place in places if str(place.relative_to(top)).isprintable()]
+    near_first = sorted(shown, key=lambda place: (len(place.parts), place))
     found = ((place, name) for place in near_first for name in setup.installs if name)
     where, name = next((it for it in found if is_file(it[0] / it[1])), (top, ""))
     enter = f"cd {shlex.quote(where.relative_to(top).as_posix())} && " if where != top else ""

@@ -360,6 +360,15 @@ def test_the_workflow_builds_with_the_tool_whose_lock_file_is_there(
     assert checkout["with"]["submodules"] == "recursive"
 
 
+def test_the_name_of_a_directory_adds_no_step_to_the_workflow(root: Path) -> None:
+    """R68: what follows its line break would be no comment."""
+    place = "x\n- run: other #"
+    write(root, {f"{place}/package.json": NPM % "acme", f"{place}/package-lock.json": ""})
+    assert main(["init", str(root), f"--registry=dir:{root / 'registry'}"]) == 0
+    steps = read_workflow(root)["jobs"]["publish"]["steps"]
+    assert not any("run" in step for step in steps)
+
+
 def test_a_prerelease_mode_is_to_be_settled_before_a_tag(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
