@@ -302,9 +302,11 @@ def test_a_build_that_dies_with_pinned_poms_gives_them_back(
     before = pom.read_bytes(), pom.stat().st_mode, pom.stat().st_mtime_ns
     programs, begun, go_on = tmp_path / "bin", tmp_path / "begun", tmp_path / "go-on"
     programs.mkdir()
+    mvn = require_tool("mvn")
     (programs / "mvn").write_text(
-        f"#!/bin/sh\n[ -e '{begun}' ] || set -- --version\ntouch '{begun}'\n"
-        f"until [ -e '{go_on}' ]; do sleep 0.05; done\nexec '{require_tool('mvn')}' \"$@\"\n"
+        f"#!/bin/sh\n[ \"$*\" != --version ] || exec '{mvn}' --version\n"
+        f"[ -e '{begun}' ] || set -- --version\ntouch '{begun}'\n"
+        f"until [ -e '{go_on}' ]; do sleep 0.05; done\nexec '{mvn}' \"$@\"\n"
     )
     (programs / "mvn").chmod(0o755)
     path = f"{programs}{os.pathsep}{os.environ['PATH']}"
