@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
 from releasekit.host import files
@@ -17,8 +16,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _FOREIGN_HELP: Final = f"{DOCS}/limits.md#other-tools"
-# What other tools publish by, in a root: glob, tool, and what tells a package from mere tooling,
-# where the file shows that. https://docs.gradle.org/current/userguide/,
+# What other tools publish by, in a root: a name with at most one `*`, the tool, and what tells a
+# package from mere tooling, where the file shows that. https://docs.gradle.org/current/userguide/,
 # https://getcomposer.org/doc/04-schema.md#name, https://docs.deno.com/runtime/fundamentals/workspaces/,
 # https://dart.dev/tools/pub/pubspec#publish_to
 _FOREIGN_MANIFESTS: Final = (
@@ -69,9 +68,11 @@ def describe_foreign(root: Path) -> str:
     except OSError:
         return ""
     found: dict[str, str] = {}
-    for glob, tool, wanted in _FOREIGN_MANIFESTS:
+    for pattern, tool, wanted in _FOREIGN_MANIFESTS:
+        head, star, tail = pattern.partition("*")
         for name in names:
-            if tool in found or not fnmatchcase(name, glob) or not files.is_file(root / name):
+            is_meant = name.startswith(head) and name.endswith(tail) if star else name == pattern
+            if tool in found or not is_meant or not files.is_file(root / name):
                 continue
             text = b""
             if wanted:

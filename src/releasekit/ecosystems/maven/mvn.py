@@ -6,6 +6,8 @@ import asyncio
 import re
 import shlex
 import sys
+import zipfile
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 _JDK: Final = "Install a JDK (actions/setup-java does), and put it on PATH or into JAVA_HOME."
 _GPG: Final = "Install GnuPG (https://gnupg.org), or do without signatures."
 _CORE: Final = re.compile(r"maven-core-(\d+\.\d+\.\d+).*\.jar")
+_PROPERTIES: Final = "META-INF/maven/org.apache.maven/maven-core/pom.properties"
 MAX_CONFIG_BYTES: Final = 64 * 1024
 _ERROR: Final = re.compile(r"\[ERROR\].* on project (?P<artifact>[\w.+-]+): ?(?P<why>.*)")
 _MARK: Final = "[ERROR] "
@@ -95,6 +98,10 @@ def _read_version(command: Path) -> str:
     for path in library.glob("maven-core-*.jar"):
         if match := _CORE.fullmatch(path.name):
             return match[1]
+        # Debian's name of it says only `3.x`.
+        with suppress(OSError, KeyError, zipfile.BadZipFile), zipfile.ZipFile(path) as jar:
+            lines = jar.read(_PROPERTIES).decode().splitlines()
+            return next((it[8:] for it in lines if it.startswith("version=")), "")
     return ""
 
 
