@@ -577,7 +577,7 @@ def test_attestations_may_be_named(verifying: Verifying, tmp_path: Path) -> None
         (["https://example.org/x.txt"], "acme/widgets", "x.txt: is not the address of a wheel"),
         (["https://example.org/x/"], "acme/widgets", "x/: is not the address of a file; write"),
         (["x", "--fix"], "acme/widgets", "--fix works with check, not with verify"),
-        (["x", "--ecosystem", "npm"], "acme/widgets", "not to verify"),
+        (["x", "--ecosystem", "npm"], "acme/widgets", "not with verify"),
     ],
 )
 def test_a_mistake_is_named_in_one_line(
