@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import shlex
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -129,6 +130,22 @@ next:
 """
 
 
+# Of a package that is left out for what `plan` says of it.
+_HOLDS: Final = "is new, and holds the others"
+# What computes a version from tags, as manifests name it: backends, their plugins, a source.
+# https://setuptools-scm.readthedocs.io, https://github.com/ofek/hatch-vcs
+# https://github.com/python-versioneer/python-versioneer, https://versioningit.readthedocs.io
+# https://github.com/mtkennerly/poetry-dynamic-versioning, https://gitlab.com/WillDaSilva/flit_scm
+# https://setuptools-git-versioning.readthedocs.io, https://backend.pdm-project.org/metadata/
+_FROM_TAGS: Final = re.compile(
+    r"""(?mix) ^[^#\n]* (?: (?:setuptools|flit)[-_]scm | hatch-vcs | vcs-versioning | versioneer
+    | versioningit | dynamic-versioning | setuptools-git-versioning
+    | \bsource\s*=\s*["'](?:scm|vcs)["'] )"""
+)
+# What such a tool makes of a commit between two tags.
+_BETWEEN_TAGS: Final = re.compile(r"[-.+]dev|\+|dirty|snapshot", re.IGNORECASE)
+
+
 @dataclass(frozen=True, slots=True)
 class Start:
     """The tags that start a release, what the workflow says of them, and one to push first; empty
@@ -220,7 +237,8 @@ async def run(config: Config, session: Session) -> int:
     }
     pushed = {name for name, setup in setups.items() if setup.pushes}
     taken = _find_taken(chosen, tags, own_tags)
-    start = _find_start(chosen, taken, tags, is_apart=bool(pushed))
+    between = [each for each in from_tags if each in chosen and _is_between_tags(each)]
+    start = _find_start(chosen, [*taken, *between], tags, is_apart=bool(pushed))
     is_for_github = place is None or place.kind == "github"
     files = {}
     if is_for_github:
@@ -237,10 +255,13 @@ async def run(config: Config, session: Session) -> int:
         said += await asyncio.to_thread(_place, path, content, dry_run=config.dry_run)
     if not is_new:
         said += _describe_untold(draft.untold, config.root)
+    if is_new:
+        said += _describe_excluded(tried.draft.excluded)
     for name in targets.keys() - names:
         for package in targets[name].workspace.packages[:1]:
-            why = f"{package.id}: {package.unpublishable}"
-            said.append(f"{name}: nothing to publish, and so nothing written for it: {why}")
+            if package.unpublishable:
+                why = f"{package.id}: {package.unpublishable}"
+                said.append(f"{name}: nothing to publish, and so nothing written for it: {why}")
     said += notes
     deciding = Deciding(
         packages=chosen,
@@ -264,6 +285,7 @@ async def run(config: Config, session: Session) -> int:
             for each in unread
             if each.file == PRE_MODE
         ),
+        *_describe_between(between, tags, own_tags),
         *_describe_versions(chosen, waiting, taken, own_tags, pushed, from_tags),
         _describe_start(start, remote),
     ]
@@ -337,7 +359,9 @@ async def _choose(
 async def _find_tagged_only(
     packages: Sequence[Package], targets: Mapping[str, Target], top: Path, services: Services
 ) -> list[Package]:
-    """Those whose manifests do not say their version, as where a build takes it from a tag."""
+    """Those whose versions tags say: their manifests do not, and name a tool that asks git, or the
+    version is that of a commit between two tags.
+    """
     commits = Commits(top, services.processes)
     asked = [
         (each, name_unsaid(targets[each.id.ecosystem].version_at), commits.head)
@@ -347,7 +371,19 @@ async def _find_tagged_only(
         said = await find_versions(asked, commits)
     except CommandFailed:
         return []  # nothing is committed
-    return [each for each in packages if said.get((each.id, commits.head)) == UNSAID]
+    unsaid = [each for each in packages if said.get((each.id, commits.head)) == UNSAID]
+    return [each for each in unsaid if _is_between_tags(each) or _asks_git(each.manifest)]
+
+
+def _is_between_tags(package: Package) -> bool:
+    return _BETWEEN_TAGS.search(package.version) is not None
+
+
+def _asks_git(manifest: Path) -> bool:
+    try:
+        return _FROM_TAGS.search(read_text(manifest, max_bytes=_MAX_BYTES)) is not None
+    except ConfigError:
+        return False
 
 
 async def _try_out(
@@ -413,17 +449,21 @@ def _describe_untold(untold: Sequence[_Untold], root: Path) -> Iterator[str]:
 
 
 def _find_start(
-    chosen: Sequence[Package], taken: Collection[str], tags: Collection[str], *, is_apart: bool
+    chosen: Sequence[Package],
+    undecided: Collection[object],
+    tags: Collection[str],
+    *,
+    is_apart: bool,
 ) -> Start:
-    """The version of all packages, as a tag, unless it is `taken`; where they have several, or
-    their registries tags of their own, a number, which is no version of any.
+    """The version of all packages, as a tag, unless something of it is `undecided`; where they have
+    several, or their registries tags of their own, a number, which is no version of any.
     """
     versions = {each.version for each in chosen}
     if is_apart or len(versions) > 1:
         tag = next(each for n in count(1) if (each := f"release-{n}") not in tags)
         how = f"`git tag {tag} && git push origin {tag}` starts a release"
         return Start("release-*", f"{how}; packages have versions of their own", tag)
-    return Start(tag="" if taken or not versions else f"v{versions.pop()}")
+    return Start(tag="" if undecided or not versions else f"v{versions.pop()}")
 
 
 def _find_taken(
@@ -477,11 +517,49 @@ def _describe_versions(
     elif taken and from_tags:
         yield (
             f"Decide on the next version. Tagged already: {few(taken, 3)}. No manifest has the "
-            f"version of {few([str(each.id) for each in from_tags])}: if it comes from the tag, "
+            f"version of {few([str(each.id) for each in from_tags])}: it comes from the tag, so "
             "`plan` may refuse each commit without one"
         )
     elif taken:
         yield f"Give packages their next versions, and commit them. Tagged already: {few(taken, 3)}"
+
+
+def _describe_between(
+    packages: Sequence[Package],
+    tags: Collection[str],
+    own_tags: Mapping[PackageId, Mapping[str, str]],
+) -> Iterator[str]:
+    """What has to be done about versions of commits between two tags."""
+    if packages:
+        last = [_find_last_tag(each, tags, own_tags.get(each.id, {})) for each in packages]
+        known = list(dict.fromkeys(filter(None, last)))
+        count = "tag is" if len(known) == 1 else "tags are"
+        told = f"The last {count} {few(known, 3)}" if known else "No tag has a version"
+        yield (
+            f"Decide on the next version. {told}, and {few([*map(str, packages)], 3)} is what a "
+            "build computes for a commit between tags: `plan` may refuse each commit without one"
+        )
+
+
+def _find_last_tag(package: Package, tags: Collection[str], own: Mapping[str, str]) -> str:
+    """By the version in it; empty where none has one."""
+    if own:
+        return next(iter(own.values()))
+    numbering, found = numbering_of(package.id.ecosystem), []
+    for tag in tags:
+        with suppress(ValueError):  # most tags are something else
+            found.append((numbering.order(numbering.check(tag.removeprefix("v"))), tag))
+    return max(found, default=(None, ""))[1]
+
+
+def _describe_excluded(packages: Sequence[Package]) -> Iterator[str]:
+    """What is written to be left out, and why."""
+    by_doubt: dict[str, list[str]] = {}
+    for each in packages:
+        by_doubt.setdefault(each.doubt or _HOLDS, []).append(str(each.id))
+    for doubt, names in by_doubt.items():
+        what = "which" if len(names) == 1 else "each of which"
+        yield f"`exclude-packages` in {FILENAME} leaves out {few(names)}, {what} {doubt}"
 
 
 def _add_install(setup: Setup, ecosystem: str, packages: Sequence[Package], top: Path) -> Setup:
@@ -553,8 +631,7 @@ def _list_settings(
     if draft.excluded:
         yield "exclude-packages = ["
         for package in draft.excluded:
-            doubt = package.doubt or "is new, and holds the others"
-            yield f"    {write_list([str(package.id)])[1:-1]},  # {doubt}"
+            yield f"    {write_list([str(package.id)])[1:-1]},  # {package.doubt or _HOLDS}"
         yield "]"
     by_ecosystem = groupby(draft.unlisted, key=lambda one: one.ecosystem)
     beside = {name: list(own) for name, own in by_ecosystem}

@@ -276,9 +276,34 @@ def test_what_it_writes_is_planned_first_and_leaves_out_what_hardly_anybody_mean
     assert config.texts == {"exclude-packages": "cargo:acme-python"}
     assert config.tables == {"pypi": {"packages": ["py"]}, "cargo": {"workspaces": ["core", "py"]}}
     assert "`releasekit plan` with that: 2 packages: 2 to build and publish" in said
+    why = "is a library for other languages alone, which no crate can use"
+    left = f"`exclude-packages` in releasekit.toml leaves out cargo:acme-python, which {why}\n"
+    assert left in said
     assert main(["plan", *where]) == 0
     # A wheel and a crate of one version.
     assert "\n3. Push a tag: git tag v1.0.0 && git push origin v1.0.0\n" in said
+
+
+def test_an_ecosystem_whose_packages_are_all_left_out_has_a_reason(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R68: and nobody says that nothing was written for it, as `exclude-packages` was."""
+    write(
+        root,
+        {
+            "pyproject.toml": PYPI % "acme",
+            "package.json": '{"private": true, "workspaces": ["examples/*"]}',
+            "examples/ui/package.json": NPM % "acme-ui",
+            "examples/web/package.json": NPM % "acme-web",
+        },
+    )
+    assert main(["init", str(root), f"--registry=dir:{root / 'registry'}"]) == 0
+    said = capsys.readouterr().out
+    assert (
+        "`exclude-packages` in releasekit.toml leaves out npm:acme-ui, npm:acme-web, each of "
+        "which lies in a directory called `examples`\n"
+    ) in said
+    assert "nothing to publish" not in said
 
 
 def test_a_package_with_tags_is_not_left_out_for_where_it_lies(
@@ -402,17 +427,61 @@ def prepare_metadata_for_build_wheel(directory, config_settings=None):
 """
 
 
+COMPUTED = """\
+[project]
+name = "acme"
+dynamic = ["version"]
+[build-system]
+requires = []
+build-backend = "backend"
+backend-path = ["."]
+"""
+
+
 def test_it_says_that_a_version_comes_from_a_tag(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """R68: what it plans is right for this commit, and for none after it."""
-    build = 'requires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
-    project = '[project]\nname = "acme"\ndynamic = ["version"]\n'
-    write(root, {"pyproject.toml": f"{project}[build-system]\n{build}", "backend.py": BACKEND})
+    write(root, {"pyproject.toml": COMPUTED + "[tool.setuptools_scm]\n", "backend.py": BACKEND})
     git(root, "add", ".")
     git(root, "commit", "--quiet", "--message", "x")
     git(root, "tag", "v1.2.0")
     assert main(["init", str(root), f"--registry=dir:{root / 'registry'}"]) == 0
     said = capsys.readouterr().out
     assert "\n3. Decide on the next version. Tagged already: v1.2.0. No manifest has the " in said
-    assert "pypi:acme: if it comes from the tag, `plan` may refuse each commit" in said
+    assert "pypi:acme: it comes from the tag, so `plan` may refuse each commit" in said
+
+
+def test_it_says_nothing_of_tags_where_a_build_takes_the_version_from_a_file(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R68: as maturin does from Cargo.toml, and a backend of one's own from anywhere."""
+    write(root, {"pyproject.toml": f"{COMPUTED}# no setuptools-scm\n", "backend.py": BACKEND})
+    git(root, "add", ".")
+    git(root, "commit", "--quiet", "--message", "x")
+    git(root, "tag", "v1.2.0")
+    assert main(["init", str(root), f"--registry=dir:{root / 'registry'}"]) == 0
+    said = capsys.readouterr().out
+    assert "\n3. Give packages their next versions, and commit them. Tagged already: v1." in said
+    assert "No manifest has" not in said
+
+
+@pytest.mark.parametrize("version", ["1.2.1.dev1", "1.2.1.dev1+gd0ae90d96", "1.2.0+dirty"])
+def test_a_version_between_tags_is_no_tag_to_push(
+    root: Path, capsys: pytest.CaptureFixture[str], version: str
+) -> None:
+    """R68: the build has computed it of the last tag, which is named in its place."""
+    backend = BACKEND.replace("1.2.0", version)
+    write(root, {"pyproject.toml": COMPUTED, "backend.py": backend})
+    git(root, "add", ".")
+    git(root, "commit", "--quiet", "--message", "x")
+    for tag in ("v1.2.0", "v1.10.0", "latest"):
+        git(root, "tag", tag)
+    assert main(["init", str(root), f"--registry=dir:{root / 'registry'}"]) == 0
+    said = capsys.readouterr().out
+    assert (
+        f"\n3. Decide on the next version. The last tag is v1.10.0, and pypi:acme {version} is "
+        in said
+    )
+    assert "\n4. Push a tag of that version: git tag vVERSION && git push origin vVER" in said
+    assert "git tag v1" not in said
