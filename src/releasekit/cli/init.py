@@ -20,10 +20,12 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.cli.prepare import prepare
 from releasekit.cli.session import open_command, open_targets, open_workspace, say
+from releasekit.cli.trust import is_publishing
 from releasekit.config.file import take_apart
 from releasekit.config.inputs import Declared
 from releasekit.config.locations import FILENAME
 from releasekit.decided import Level
+from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.errors import (
     CommandFailed,
     ConfigError,
@@ -43,7 +45,7 @@ from releasekit.host.forges import ForgePlace
 from releasekit.model import UNKNOWN, WarningName
 from releasekit.plan.make import collect_packages, with_doubt
 from releasekit.plan.other_tools import PRE_MODE, Deciding, describe_unread, find_unread
-from releasekit.plan.publishers import describe_publishers, find_publishers
+from releasekit.plan.publishers import describe_publishers, find_publishers, read_workflows
 from releasekit.plan.registries import ask_all
 from releasekit.plan.unlisted_packages import (
     find_unlisted,
@@ -114,11 +116,18 @@ _CONFIG: Final = """\
 _FIRST: Final = """\
 
 next:
-1. Read what is written there, and commit it. `releasekit check` says what this machine lacks.
+1. {begin}
 2. Once, for each registry:
 {first}
    `releasekit trust` says of each package what is left.
 """
+_READ: Final = (
+    "Read what is written there, and commit it. `releasekit check` says what this machine lacks."
+)
+_MOVE: Final = (
+    f"{WORKFLOW} stays as it is, and publishes nothing with ReleaseKit. Move or remove it, and run "
+    "`releasekit init` again for one that does."
+)
 _FIRST_ELSEWHERE: Final = """\
 no workflow is written: the git remote {remote} is at {place.host}
 
@@ -250,6 +259,8 @@ async def run(config: Config, session: Session) -> int:
         )
     if tried.text:
         files[config.root / FILENAME] = tried.text
+    is_in_the_way = is_for_github and _is_anothers(top)
+    publishers = list(find_publishers(top)) if is_for_github else []
     said: list[str] = []
     for path, content in files.items():
         said += await asyncio.to_thread(_place, path, content, dry_run=config.dry_run)
@@ -271,14 +282,15 @@ async def run(config: Config, session: Session) -> int:
     )
     unread = list(find_unread((top, config.root), deciding, config.written))
     said += describe_unread([replace(each, refused=False) for each in unread])
-    if is_for_github:
-        said += describe_publishers(find_publishers(top))
+    said += describe_publishers(publishers)
     said += _describe_plan(tried)
     first = "\n".join(
         _describe_first(name, setup, chosen or waiting) for name, setup in setups.items()
     )
     template = _FIRST if is_for_github else _FIRST_ELSEWHERE
-    said += template.format(first=first, remote=remote, place=place, docs=DOCS).splitlines()
+    begin = _MOVE if is_in_the_way else _READ
+    told = template.format(begin=begin, first=first, remote=remote, place=place, docs=DOCS)
+    said += told.splitlines()
     steps = [
         *(
             f"Settle the prerelease mode of {PRE_MODE}, as said above"
@@ -287,7 +299,14 @@ async def run(config: Config, session: Session) -> int:
         ),
         *_describe_between(between, tags, own_tags),
         *_describe_versions(chosen, waiting, taken, own_tags, pushed, from_tags),
-        _describe_start(start, remote),
+        *(
+            f"Remove what publishes with another tool from {each.name}, as said above"
+            for each in publishers
+            if each.steps and not (is_in_the_way and each.name == WORKFLOW)
+        ),
+        f"Push no tag before that, which may start {WORKFLOW} as it is"
+        if is_in_the_way
+        else _describe_start(start, remote),
     ]
     said += [f"{number}. {step}" for number, step in enumerate(steps, 3)]
     print("\n".join(map(log_line, said)), file=session.out)
@@ -435,6 +454,24 @@ def _describe_plan(tried: _Tried) -> Iterator[str]:
             yield f"it is unknown what is published of {few(sorted(unknown))}: `plan` says why"
     for error in told_of(tried.refused) if tried.refused else ():
         yield f"`releasekit plan` refuses it: {error}{mark(error.problem)} {error.hint}".rstrip()
+
+
+def _is_anothers(top: Path) -> bool:
+    """Whether a workflow is in the place of ours, and none of the repository runs the action,
+    whatever for, or the command.
+    """
+    return os.path.lexists(top / WORKFLOW) and not any(
+        text_in(step, "uses").partition("@")[0].endswith("/releasekit-action")
+        or is_publishing(step)
+        for _, workflow in read_workflows(top)
+        for job in table_in(workflow, "jobs").values()
+        for step in _list_steps(job)
+    )
+
+
+def _list_steps(job: object) -> Sequence[object]:
+    steps = job.get("steps") if isinstance(job, dict) else None
+    return steps if isinstance(steps, list) else ()
 
 
 def _describe_untold(untold: Sequence[_Untold], root: Path) -> Iterator[str]:

@@ -105,7 +105,69 @@ def test_it_writes_what_the_repository_needs_and_never_over_what_is_there(
     workflow.unlink()
     workflow.symlink_to("nowhere")
     assert main(["init", str(root)]) == 0
-    assert f"{workflow} is there already, and stays as it is: " in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert f"{workflow} is there already, and stays as it is: " in said
+    assert (
+        "\n1. .github/workflows/release.yml stays as it is, and publishes nothing with Re" in said
+    )
+
+
+OTHER_JOB = """\
+name: publish
+on: {push: {tags: ["v*"]}}
+jobs:
+  publish:
+    runs-on: ubuntu-latest
+    steps:
+      - uses: actions/checkout@v4
+      - run: npm publish
+"""
+
+
+@pytest.mark.parametrize("job", [OTHER_JOB, "jobs: [", "jobs: {a: {steps: 1}, b: 2}", ""])
+def test_where_another_job_is_in_its_place_no_tag_starts_it(
+    root: Path, capsys: pytest.CaptureFixture[str], job: str
+) -> None:
+    """R68: nor is anybody told to read what is not written."""
+    path = ".github/workflows/release.yml"
+    write(root, {"package.json": NPM % "acme", path: job})
+    where = [str(root), f"--registry=dir:{root / 'registry'}"]
+    assert main(["init", *where]) == 0
+    said = capsys.readouterr().out
+    assert (root / path).read_text() == job
+    move = (
+        "Move or remove it, and run `releasekit init` again for one that does.\n2. Once, for each"
+    )
+    assert f"\n1. {path} stays as it is, and publishes nothing with ReleaseKit. {move}" in said
+    assert f"\n3. Push no tag before that, which may start {path} as it is\n" in said
+    assert "Read what is written" not in said
+    assert "git push" not in said.partition("\nnext:")[2]
+
+    (root / path).rename(root / ".github/workflows/old.yml")
+    assert main(["init", *where]) == 0
+    said = capsys.readouterr().out
+    assert "\n1. Read what is written there" in said
+    remove = "Remove what publishes with another tool from .github/workflows/old.yml, as said"
+    assert (f"\n3. {remove} above\n4. Push a tag: git tag v1.2.0 " in said) is (job == OTHER_JOB)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "- uses: org/releasekit-action@v1",
+        "- uses: me/releasekit-action@0\n        with: {mode: plan}",
+    ],
+)
+def test_a_job_of_ours_that_is_there_is_no_other_tool(
+    root: Path, capsys: pytest.CaptureFixture[str], step: str
+) -> None:
+    """R68: somebody has set it up already."""
+    job = OTHER_JOB.replace("- run: npm publish", step)
+    write(root, {"package.json": NPM % "acme", ".github/workflows/release.yml": job})
+    assert main(["init", str(root), f"--registry=dir:{root / 'registry'}"]) == 0
+    said = capsys.readouterr().out
+    assert "\n1. Read what is written there" in said
+    assert "\n3. Push a tag: git tag v1.2.0" in said
 
 
 @pytest.mark.parametrize(
