@@ -9,18 +9,21 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import posixpath
 import re
 import shlex
+from bisect import bisect_left
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import unified_diff
-from itertools import count, groupby
+from fnmatch import fnmatchcase
+from itertools import count, groupby, takewhile
+from operator import methodcaller
 from textwrap import indent
 from typing import TYPE_CHECKING, Final
 
 from releasekit.cli.prepare import prepare
 from releasekit.cli.session import open_command, open_targets, open_workspace, say
-from releasekit.cli.trust import is_publishing
 from releasekit.config.file import take_apart
 from releasekit.config.inputs import Declared
 from releasekit.config.locations import FILENAME
@@ -45,7 +48,12 @@ from releasekit.host.forges import ForgePlace
 from releasekit.model import UNKNOWN, WarningName
 from releasekit.plan.make import collect_packages, with_doubt
 from releasekit.plan.other_tools import PRE_MODE, Deciding, describe_unread, find_unread
-from releasekit.plan.publishers import describe_publishers, find_publishers, read_workflows
+from releasekit.plan.publishers import (
+    describe_publishers,
+    find_publishers,
+    list_own_jobs,
+    read_workflows,
+)
 from releasekit.plan.registries import ask_all
 from releasekit.plan.unlisted_packages import (
     find_unlisted,
@@ -75,6 +83,7 @@ if TYPE_CHECKING:
     from releasekit.config.declaration import Setup
     from releasekit.ecosystems.interface import Services, Target
     from releasekit.model import Package, PackageId, Plan
+    from releasekit.plan.holdings import Tree
     from releasekit.plan.unlisted_packages import NestedPackages
 
 WORKFLOW: Final = ".github/workflows/release.yml"
@@ -151,6 +160,9 @@ _FROM_TAGS: Final = re.compile(
     | versioningit | dynamic-versioning | setuptools-git-versioning
     | \bsource\s*=\s*["'](?:scm|vcs)["'] )"""
 )
+_PLAIN: Final = re.compile(r"[\w.@+/-]+")
+# https://docs.npmjs.com/cli/configuring-npm/package-json#main
+_ENTRY_POINTS: Final = ("main", "module", "types", "typings", "bin", "exports", "directory")
 # What such a tool makes of a commit between two tags.
 _BETWEEN_TAGS: Final = re.compile(r"[-.+]dev|\+|dirty|snapshot", re.IGNORECASE)
 
@@ -239,8 +251,16 @@ async def run(config: Config, session: Session) -> int:
         )
     left_out = {each.id for each in tried.draft.excluded}
     chosen = [each for each in chosen if each.id not in left_out]
+    order = {each.package.id: n for n, each in enumerate(tried.plan.packages if tried.plan else ())}
+    built = [*sorted(chosen, key=lambda each: order.get(each.id, 0)), *waiting]
+    with_setup = [
+        each
+        for each in chosen
+        if (it := session.ecosystems[each.id.ecosystem].setup) and it.installs
+    ]
+    unbuilt = _find_unbuilt(with_setup, config.root, survey.tree)
     setups = {
-        name: _add_install(ecosystem.setup, name, (*chosen, *waiting), top)
+        name: _add_install(ecosystem.setup, name, built, top, unbuilt)
         for name, ecosystem in session.ecosystems.items()
         if name in names and ecosystem.setup is not None
     }
@@ -268,6 +288,7 @@ async def run(config: Config, session: Session) -> int:
         said += _describe_untold(draft.untold, config.root)
     if is_new:
         said += _describe_excluded(tried.draft.excluded)
+    said += _describe_unbuilt(unbuilt)
     for name in targets.keys() - names:
         for package in targets[name].workspace.packages[:1]:
             if package.unpublishable:
@@ -457,21 +478,13 @@ def _describe_plan(tried: _Tried) -> Iterator[str]:
 
 
 def _is_anothers(top: Path) -> bool:
-    """Whether a workflow is in the place of ours, and none of the repository runs the action,
-    whatever for, or the command.
-    """
-    return os.path.lexists(top / WORKFLOW) and not any(
-        text_in(step, "uses").partition("@")[0].endswith("/releasekit-action")
-        or is_publishing(step)
-        for _, workflow in read_workflows(top)
-        for job in table_in(workflow, "jobs").values()
-        for step in _list_steps(job)
+    """Whether a workflow is in the place of ours, and none here publishes with ReleaseKit."""
+    own = (
+        name
+        for _, workflow in read_workflows(top, "releasekit")
+        for name, _ in list_own_jobs(workflow)
     )
-
-
-def _list_steps(job: object) -> Sequence[object]:
-    steps = job.get("steps") if isinstance(job, dict) else None
-    return steps if isinstance(steps, list) else ()
+    return os.path.lexists(top / WORKFLOW) and next(own, None) is None
 
 
 def _describe_untold(untold: Sequence[_Untold], root: Path) -> Iterator[str]:
@@ -599,25 +612,150 @@ def _describe_excluded(packages: Sequence[Package]) -> Iterator[str]:
         yield f"`exclude-packages` in {FILENAME} leaves out {few(names)}, {what} {doubt}"
 
 
-def _add_install(setup: Setup, ecosystem: str, packages: Sequence[Package], top: Path) -> Setup:
-    """With the command that builds, in a comment, by the lock file that is nearest to `top`."""
+def _find_unbuilt(packages: Sequence[Package], root: Path, tree: Tree) -> dict[PackageId, str]:
+    """The packages that a script builds, and that lead to a file that git does not have, which is
+    named, nor would have, once what is there is committed.
+    """
+    if tree.untracked is None:
+        return {}
+    tracked = sorted([*tree.files, *tree.untracked])
+    found = {}
+    for each in packages:
+        place = each.directory.relative_to(root).as_posix()
+        below = "" if place == "." else f"{place}/"
+        above = (it for it in each.directory.parents if it.is_relative_to(root))
+        if any(_has_build(it / each.manifest.name) for it in (each.directory, *above)):
+            within = tracked[bisect_left(tracked, below) :]
+            own = takewhile(methodcaller("startswith", below), within)
+            names = [it.removeprefix(below) for it in own]
+            if missing := next(_list_missing(_read_document(each.manifest), names), ""):
+                found[each.id] = missing
+    return found
+
+
+def _describe_unbuilt(unbuilt: Mapping[PackageId, str]) -> Iterator[str]:
+    if unbuilt:
+        told = [f"{missing} of {package}" for package, missing in unbuilt.items()]
+        yield (
+            f"git does not have {few(told, 3)}, which package.json names: a step of the job has to "
+            "build first, because the action packs what is there"
+        )
+
+
+def _read_document(path: Path) -> dict[str, object]:
+    with suppress(ConfigError, ValueError, RecursionError):
+        document = json.loads(read_text(path, max_bytes=_MAX_BYTES))
+        return document if isinstance(document, dict) else {}
+    return {}
+
+
+def _list_missing(document: Mapping[str, object], names: Sequence[str]) -> Iterator[str]:
+    """The paths by which a package is found, and `files` where none of them is there.
+    https://nodejs.org/api/packages.html#package-entry-points
+    https://pnpm.io/package_json#publishconfig
+    """
+    for table in (document, table_in(document, "publishConfig")):
+        for path in _list_paths([table.get(key) for key in _ENTRY_POINTS]):
+            if not _leads_somewhere(path, names):
+                yield path
+    listed = document.get("files")
+    files = [path for path in _list_paths(listed) if not path.startswith("!")]
+    if files and not any(_leads_somewhere(path, names) for path in files):
+        yield files[0]
+
+
+def _list_paths(value: object) -> Iterator[str]:
+    """Without what leads to other packages, or to everything."""
+    pending = [value]
+    while pending:
+        each = pending.pop(0)
+        if isinstance(each, dict):
+            pending += each.values()
+        elif isinstance(each, list):
+            pending += each
+        elif isinstance(each, str) and (path := posixpath.normpath(each).lstrip("/")) != ".":
+            yield path
+
+
+def _leads_somewhere(path: str, names: Sequence[str]) -> bool:
+    """Also without its suffix, as Node.js and TypeScript look for it."""
+    if "*" in path:
+        return any(fnmatchcase(name, path) or fnmatchcase(name, f"{path}/*") for name in names)
+    return any(name == path or name.startswith((f"{path}.", f"{path}/")) for name in names)
+
+
+def _add_install(
+    setup: Setup,
+    ecosystem: str,
+    packages: Sequence[Package],
+    top: Path,
+    unbuilt: Collection[PackageId],
+) -> Setup:
+    """With the commands that build what is `unbuilt`, in the order of `packages`; in a comment
+    where nothing is.
+    """
     if not setup.installs:
         return setup
+    own = [each for each in packages if each.id.ecosystem == ecosystem]
+    homes: dict[tuple[Path, str], list[Package]] = {}
+    for each in own:
+        # What is no comment runs, and any other name may be an expression, or end the line.
+        if each.id in unbuilt and _PLAIN.fullmatch(each.directory.relative_to(top).as_posix()):
+            homes.setdefault(_find_install(setup, [each], top), []).append(each)
+    lines = [
+        line
+        for home, built in homes.items()
+        for line in _list_builds(setup, *home, top, built, own[0].manifest.name)
+    ]
+    if not lines:
+        where, name = _find_install(setup, own, top)
+        command = f"{_enter(where, top)}{setup.installs[name]}"
+        lines = [f"# - run: {command}  # if packages have to be built first"]
+    return replace(setup, steps=setup.steps + "".join(f"{line}\n" for line in lines))
+
+
+def _find_install(setup: Setup, packages: Sequence[Package], top: Path) -> tuple[Path, str]:
+    """The lock file that is nearest to `top`, by its directory and its name, or else the manifest
+    that is, without a name.
+    """
     places = {
         place
         for each in packages
-        if each.id.ecosystem == ecosystem
         for place in (each.directory, *each.directory.parents)
         if place.is_relative_to(top)
     }
     # What follows a line break in a name would be no comment.
     shown = [place for place in places if str(place.relative_to(top)).isprintable()]
     near_first = sorted(shown, key=lambda place: (len(place.parts), place))
-    found = ((place, name) for place in near_first for name in setup.installs if name)
-    where, name = next((it for it in found if is_file(it[0] / it[1])), (top, ""))
-    enter = f"cd {shlex.quote(where.relative_to(top).as_posix())} && " if where != top else ""
-    line = f"# - run: {enter}{setup.installs[name]}  # if packages have to be built first\n"
-    return replace(setup, steps=setup.steps + line)
+    locks = [(place, name) for place in near_first for name in setup.installs if name]
+    others = [(place, each.manifest.name) for place in near_first for each in packages[:1]]
+    where, name = next((it for it in (*locks, *others) if is_file(it[0] / it[1])), (top, ""))
+    return where, name if name in setup.installs else ""
+
+
+def _list_builds(
+    setup: Setup, where: Path, lock: str, top: Path, packages: Sequence[Package], manifest: str
+) -> Iterator[str]:
+    """By the script of the workspace, or else of each package of it."""
+    command = setup.installs[lock]
+    if _has_build(where / manifest):
+        yield f"- run: {_enter(where, top)}{command}  # git does not have what packages lead to"
+        return
+    scripted = [each for each in packages if _has_build(each.manifest)]
+    if scripted:
+        install, _, build = command.partition(" && ")
+        yield f"- run: {_enter(where, top)}{install}  # git does not have what packages lead to"
+        for each in scripted:
+            yield f"- run: {build}"
+            yield f"  working-directory: {json.dumps(each.directory.relative_to(top).as_posix())}"
+
+
+def _has_build(manifest: Path) -> bool:
+    return bool(text_in(table_in(_read_document(manifest), "scripts"), "build"))
+
+
+def _enter(where: Path, top: Path) -> str:
+    return f"cd {shlex.quote(where.relative_to(top).as_posix())} && " if where != top else ""
 
 
 def write_workflow(

@@ -154,8 +154,8 @@ def test_where_another_job_is_in_its_place_no_tag_starts_it(
 @pytest.mark.parametrize(
     "step",
     [
-        "- uses: org/releasekit-action@v1",
-        "- uses: me/releasekit-action@0\n        with: {mode: plan}",
+        "- uses: me/releasekit-action@v1\n        with: {mode: publish}",
+        "- run: uvx releasekit publish",
     ],
 )
 def test_a_job_of_ours_that_is_there_is_no_other_tool(
@@ -432,7 +432,7 @@ def test_no_tag_is_proposed_that_says_what_is_there(
         (["yarn.lock"], "yarn install --frozen-lockfile && yarn run build"),
         (["yarn.lock", ".yarnrc.yml"], "yarn install --immutable && yarn run build"),
         (["bun.lock"], "npx bun install --frozen-lockfile && npx bun run build"),
-        ([], "npm install && npm run build"),
+        ([], "cd js && npm install && npm run build"),
     ],
 )
 def test_the_workflow_builds_with_the_tool_whose_lock_file_is_there(
@@ -454,6 +454,79 @@ def test_the_name_of_a_directory_adds_no_step_to_the_workflow(root: Path) -> Non
     assert main(["init", str(root), f"--registry=dir:{root / 'registry'}"]) == 0
     steps = read_workflow(root)["jobs"]["publish"]["steps"]
     assert not any("run" in step for step in steps)
+
+
+@pytest.mark.parametrize("place", ["x\n- run: other #", "a: b", "$(id)", "a #b"])
+def test_a_build_is_no_step_below_a_directory_with_a_strange_name(root: Path, place: str) -> None:
+    """R68: GitHub would read something else in it."""
+    write(root, {f"{place}/package.json": BUILT % ("acme", '"main": "dist/a.js"')})
+    write(root, {f"{place}/package-lock.json": ""})
+    assert main(["init", str(root), f"--registry=dir:{root / 'registry'}"]) == 0
+    assert list_commands(root) == []
+
+
+BUILT = '{"name": "%s", "version": "1.2.0", "scripts": {"build": "tsc"}, %s}'
+
+
+def list_commands(root: Path) -> list[tuple[str, str]]:
+    steps = read_workflow(root)["jobs"]["publish"]["steps"]
+    assert steps[-1]["uses"].startswith("org/releasekit-action@")
+    return [(it["run"], it.get("working-directory", "")) for it in steps if "run" in it]
+
+
+@pytest.mark.parametrize(
+    ("fields", "missing"),
+    [
+        ('"main": "dist/index.js", "files": ["dist"]', "dist/index.js"),
+        ('"main": "./src/index", "types": "dist/index.d.ts"', "dist/index.d.ts"),
+        ('"exports": {".": {"import": "./dist/a.js", "default": "./src/index.js"}}', "dist/a.js"),
+        ('"bin": {"acme": "bin/acme.js"}', "bin/acme.js"),
+        ('"main": "src/index.js", "publishConfig": {"main": "dist/index.js"}', "dist/index.js"),
+        ('"files": ["lib/**", "!lib/x"]', "lib/**"),
+        ('"main": "src/index.js", "files": ["src", "dist"]', ""),
+        ('"main": "src", "exports": {"./*": "./src/*.js", "./package.json": "./package.json"}', ""),
+        ('"files": ["/src/*.js"], "types": null, "exports": [1, {"x": null}]', ""),
+    ],
+)
+def test_the_job_builds_what_git_does_not_have(
+    root: Path, capsys: pytest.CaptureFixture[str], fields: str, missing: str
+) -> None:
+    """R68: a package without its files is published for good. What lies here and is ignored is not
+    in a checkout of the job.
+    """
+    write(root, {"package.json": BUILT % ("acme", fields), "package-lock.json": "{}"})
+    write(root, {".gitignore": "dist\n", "dist/index.js": "", "src/index.js": ""})
+    git(root, "add", "package.json")
+    assert main(["init", str(root), f"--registry=dir:{root / 'registry'}"]) == 0
+    said = capsys.readouterr().out
+    command = ("npm ci && npm run build", "")
+    assert list_commands(root) == ([command] if missing else [])
+    assert (f"git does not have {missing} of npm:acme, which package.json names" in said) is (
+        missing != ""
+    )
+
+
+@pytest.mark.parametrize("has_script", [False, True])
+def test_packages_are_built_one_after_another_where_the_workspace_has_no_script(
+    root: Path, has_script: bool
+) -> None:
+    """R68: `run build` would fail in its root."""
+    scripts = '{"build": "x"}' if has_script else "{}"
+    on = '"main": "dist/a.js", "dependencies": {"acme-z": "1.2.0"}'
+    write(
+        root,
+        {
+            "js/package.json": f'{{"private": true, "workspaces": ["*"], "scripts": {scripts}}}',
+            "js/package-lock.json": "{}",
+            "js/a/package.json": BUILT % ("acme-a", on),
+            "js/b/package.json": NPM % "acme-b",
+            "js/z/package.json": BUILT % ("acme-z", '"main": "dist/z.js"'),
+        },
+    )
+    assert main(["init", str(root), f"--registry=dir:{root / 'registry'}"]) == 0
+    apart = [("cd js && npm ci", ""), ("npm run build", "js/z"), ("npm run build", "js/a")]
+    together = [("cd js && npm ci && npm run build", "")]
+    assert list_commands(root) == (together if has_script else apart)
 
 
 def test_a_prerelease_mode_is_to_be_settled_before_a_tag(
