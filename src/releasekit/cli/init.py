@@ -19,6 +19,7 @@ from difflib import unified_diff
 from fnmatch import fnmatchcase
 from itertools import count, groupby, takewhile
 from operator import methodcaller
+from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING, Final
 
@@ -75,12 +76,11 @@ from releasekit.versioning.tag_forms import SHARED_TAGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from releasekit.aio import Group
     from releasekit.cli.session import Session
     from releasekit.config.config import Config
-    from releasekit.config.declaration import Setup
+    from releasekit.config.declaration import Manifests, Setup
     from releasekit.ecosystems.interface import Services, Target
     from releasekit.model import Package, PackageId, Plan
     from releasekit.plan.holdings import Tree
@@ -189,12 +189,12 @@ class _Untold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Draft:
-    """What a releasekit.toml has to say. The `unlisted` packages are `alone` where the root has
-    none.
+    """What a releasekit.toml has to say. Of the `unlisted` packages some are `meant` to be
+    published: all, where the root has none.
     """
 
     unlisted: Sequence[NestedPackages]
-    alone: bool
+    meant: Sequence[NestedPackages]
     untold: Sequence[_Untold]
     excluded: Sequence[Package] = ()
 
@@ -227,11 +227,25 @@ async def run(config: Config, session: Session) -> int:
         own_tags = list_own_tags(_list_all(targets), config.root, top, tags)
         draft = _make_draft(targets, find_unlisted(survey.nested, targets), own_tags)
         is_new = not config.config_file and not exists(config.root / FILENAME)
-        if is_new and (draft.alone or any(each.tag for each in draft.untold)):
+        notes = []
+        listed = _list_places((top, config.root))
+        if is_new and draft.unlisted and not draft.meant and (tags or listed):
+            others = replace(draft, meant=draft.unlisted)
+            with_others = _join(given, _write_settings(config, session, others, ()), session)
+            try:
+                known = await open_targets(group, with_others, session, services, survey.tree)
+            except ReleasekitError as error:
+                where = few([each.where for each in draft.unlisted], 3)
+                notes.append(f"it is unknown whether packages in {where} have tags: {error}")
+            else:
+                tagged = list_own_tags(_list_all(known), config.root, top, tags)
+                meant = _list_meant(draft.unlisted, known, tagged, listed)
+                draft = replace(draft, meant=meant)
+        if is_new and (draft.meant or any(each.tag for each in draft.untold)):
             joined = _join(given, _write_settings(config, session, draft, ()), session)
             targets = await open_targets(group, joined, session, services, survey.tree)
             own_tags = list_own_tags(_list_all(targets), config.root, top, tags)
-        chosen, doubted, notes = await _choose(config, targets, own_tags)
+        chosen, doubted, silent = await _choose(config, targets, own_tags)
         waiting = [] if chosen else _list_waiting(targets, draft)
         if not chosen and not waiting:
             raise ConfigError(
@@ -239,7 +253,14 @@ async def run(config: Config, session: Session) -> int:
                 + "; ".join(describe_private(_list_all(targets))),
                 problem=Problem.NO_PACKAGES,
             )
-        names = {package.id.ecosystem for package in (*chosen, *waiting)}
+        taken_in = {directory for each in draft.meant for directory in each.packages}
+        # One between two releases, as a -SNAPSHOT is, has a place in the next one.
+        later = [
+            each
+            for each in _list_waiting(targets, draft)
+            if chosen and each.unpublishable and each.directory in taken_in
+        ]
+        names = {package.id.ecosystem for package in (*chosen, *waiting, *later)}
         draft = replace(draft, excluded=doubted)
         from_tags = await _find_tagged_only(chosen, targets, top, services)
         tried = await _try_out(
@@ -289,12 +310,19 @@ async def run(config: Config, session: Session) -> int:
     if is_new:
         said += _describe_excluded(tried.draft.excluded)
     said += _describe_unbuilt(unbuilt)
+    said += [f"{each.id} is not published as it is: {each.unpublishable}" for each in later]
     for name in targets.keys() - names:
         for package in targets[name].workspace.packages[:1]:
             if package.unpublishable:
                 why = f"{package.id}: {package.unpublishable}"
                 said.append(f"{name}: nothing to publish, and so nothing written for it: {why}")
-    said += notes
+    said += [*notes, *silent]
+    if is_new:
+        said += _describe_commented(config, session, draft)
+    else:
+        said += survey.describe_unlisted(
+            config.root, config.ecosystem_tables, config.package_filter, targets
+        )
     deciding = Deciding(
         packages=chosen,
         branch=config.branch,
@@ -306,7 +334,7 @@ async def run(config: Config, session: Session) -> int:
     said += describe_publishers(publishers)
     said += _describe_plan(tried)
     first = "\n".join(
-        _describe_first(name, setup, chosen or waiting) for name, setup in setups.items()
+        _describe_first(name, setup, [*chosen, *waiting, *later]) for name, setup in setups.items()
     )
     template = _FIRST if is_for_github else _FIRST_ELSEWHERE
     begin = _MOVE if is_in_the_way else _READ
@@ -351,7 +379,36 @@ def _make_draft(
     has_own = untold or any(
         targets[each.id.ecosystem].takes_version(each) for each in _list_all(targets)
     )
-    return _Draft(unlisted=unlisted, alone=bool(unlisted) and not has_own, untold=untold)
+    return _Draft(unlisted=unlisted, meant=() if has_own else unlisted, untold=untold)
+
+
+def _list_meant(
+    unlisted: Sequence[NestedPackages],
+    targets: Mapping[str, Target],
+    tags: Mapping[PackageId, Mapping[str, str]],
+    listed: Collection[Path],
+) -> list[NestedPackages]:
+    """Those with a package that has tags of its own, or is `listed` for another tool."""
+    meant = {
+        (name, each.directory)
+        for name, target in targets.items()
+        for each in target.workspace.packages
+        if target.takes_version(each) and (tags.get(each.id) or each.directory in listed)
+    }
+    return [each for each in unlisted if any((each.ecosystem, it) in meant for it in each.packages)]
+
+
+def _list_places(roots: Collection[Path]) -> set[Path]:
+    """The directories of what release-please releases, by the same reading as `find_unread`.
+    https://github.com/googleapis/release-please/blob/main/docs/manifest-releaser.md
+    """
+    return {
+        Path(os.path.normpath(root / name))
+        for root in roots
+        for file in ("release-please-config.json", ".github/release-please-config.json")
+        for name in table_in(_read_document(root / file), "packages")
+        if isinstance(name, str)
+    }
 
 
 def _list_waiting(targets: Mapping[str, Target], draft: _Draft) -> list[Package]:
@@ -801,15 +858,13 @@ def _list_settings(
     config: Config, session: Session, draft: _Draft, names: Collection[str]
 ) -> Iterator[str]:
     """What lies in no workspace is named in comments, because finding a package does not publish
-    it, unless it is alone here. So is what no tag names a version of.
+    it, unless it is meant. So is what no tag names a version of.
     """
     if draft.excluded:
         yield "exclude-packages = ["
         for package in draft.excluded:
             yield f"    {write_list([str(package.id)])[1:-1]},  # {package.doubt or _HOLDS}"
         yield "]"
-    by_ecosystem = groupby(draft.unlisted, key=lambda one: one.ecosystem)
-    beside = {name: list(own) for name, own in by_ecosystem}
     for name, ecosystem in session.ecosystems.items():
         manifests, setup = ecosystem.manifests, ecosystem.setup
         if manifests is None:
@@ -817,15 +872,14 @@ def _list_settings(
         # Without releasekit.toml, the table holds what a root without a manifest takes in.
         tables = config.ecosystem_tables
         taken_in = read_list(tables, name, manifests.workspaces)
-        lines = [f"{manifests.workspaces} = {write_list(taken_in)}"] if taken_in else []
-        if name in beside:
-            options = list_options(beside[name], manifests, config.root, tables)
-            for key, (there, more) in options.items():
-                line = f"{key} = {write_list([*there, *more])}"
-                if draft.alone:
-                    lines.append(line)
-                else:
-                    lines += ["# in no workspace, and not published without this:", f"# {line}"]
+        written = {manifests.workspaces: taken_in} if taken_in else {}
+        written |= _list_beside(
+            config, manifests, [it for it in draft.meant if it.ecosystem == name]
+        )
+        lines = [f"{key} = {write_list(values)}" for key, values in written.items()]
+        for key, line in _list_commented(config, name, manifests, draft).items():
+            where = " in place of that line" if key in written else ""
+            lines += [f"# in no workspace, and not published without this{where}:", f"# {line}"]
         if name in names and setup is not None and name not in config.registries:
             lines += setup.options.splitlines()
         if lines:
@@ -838,6 +892,42 @@ def _list_settings(
                 line = f"{_key(each, config.root)} = {json.dumps(each.version)}"
                 why = "has no tag, and is not published without this"
                 yield line if each.tag else f"# {line}  # {each.package.id.name} {why}"
+
+
+def _list_beside(
+    config: Config, manifests: Manifests, packages: Sequence[NestedPackages]
+) -> dict[str, list[str]]:
+    """The options that take in what lies in no workspace."""
+    if not packages:
+        return {}
+    options = list_options(packages, manifests, config.root, config.ecosystem_tables)
+    return {key: [*there, *more] for key, (there, more) in options.items()}
+
+
+def _list_commented(
+    config: Config, name: str, manifests: Manifests, draft: _Draft
+) -> dict[str, str]:
+    """By their keys, the lines that publish what is not meant, too."""
+    own = [each for each in draft.unlisted if each.ecosystem == name]
+    meant = _list_beside(config, manifests, [each for each in own if each in draft.meant])
+    return {
+        key: f"{key} = {write_list(values)}"
+        for key, values in _list_beside(config, manifests, own).items()
+        if set(values) != set(meant.get(key, ()))
+    }
+
+
+def _describe_commented(config: Config, session: Session, draft: _Draft) -> Iterator[str]:
+    """What is not published, and the line that does."""
+    for name, ecosystem in session.ecosystems.items():
+        left = [it for it in draft.unlisted if it.ecosystem == name and it not in draft.meant]
+        if left and ecosystem.manifests is not None:
+            lines = _list_commented(config, name, ecosystem.manifests, draft)
+            yield (
+                f"{name} packages in no workspace here are not published: "
+                f"{few([each.where for each in left], 3)}; to publish them too, uncomment "
+                f"{' and '.join(f'`{line}`' for line in lines.values())} in {FILENAME}"
+            )
 
 
 def _key(untold: _Untold, root: Path) -> str:

@@ -90,6 +90,10 @@ def test_it_writes_what_the_repository_needs_and_never_over_what_is_there(
     assert config.tables == {"pypi": {}}
     written = (root / "releasekit.toml").read_text()
     assert '\n# packages = ["tools/lint"]\n' in written
+    assert (
+        "\npypi packages in no workspace here are not published: tools/lint; to publish them too, "
+        'uncomment `packages = ["tools/lint"]` in releasekit.toml\n'
+    ) in said
 
     (root / "releasekit.toml").write_text("# mine\n")
     workflow = root / ".github/workflows/release.yml"
@@ -101,6 +105,7 @@ def test_it_writes_what_the_repository_needs_and_never_over_what_is_there(
     assert "\n-          node-version: 20\n+          node-version: lts/*\n" in said
     assert workflow.read_text() == before
     assert (root / "releasekit.toml").read_text() == "# mine\n"
+    assert "here: tools/lint; to plan them too, write `[pypi] packages = " in said
 
     workflow.unlink()
     workflow.symlink_to("nowhere")
@@ -110,6 +115,58 @@ def test_it_writes_what_the_repository_needs_and_never_over_what_is_there(
     assert (
         "\n1. .github/workflows/release.yml stays as it is, and publishes nothing with Re" in said
     )
+
+
+@pytest.mark.parametrize("tag", ["", "acme-b@1.1.0"])
+@pytest.mark.parametrize("config", ["", "release-please-config.json"])
+def test_what_is_released_already_is_taken_in(
+    root: Path, capsys: pytest.CaptureFixture[str], tag: str, config: str
+) -> None:
+    """R68: what has tags, or is in the configuration of release-please, is never left out, though
+    it lies in no workspace.
+    """
+    write(
+        root,
+        {
+            "package.json": NPM % "acme",
+            "a/package.json": NPM % "acme-a",
+            "b/package.json": NPM % "acme-b",
+            "py/c/pyproject.toml": PYPI % "acme-c",
+        },
+    )
+    if config:
+        told = {"packages": {"./py/c": {}, "a/../../x": {}, "\0": 1}}
+        write(root, {config: json.dumps(told)})
+    git(root, "add", ".")
+    git(root, "commit", "--quiet", "--message", "x")
+    if tag:
+        git(root, "tag", tag)
+    where = [str(root), f"--registry=dir:{root / 'registry'}"]
+    assert main(["init", *where]) == 0
+    said = capsys.readouterr().out
+    npm, pypi = ({"packages": ["b"]} if tag else {}), ({"packages": ["py/c"]} if config else {})
+    assert read_written(root).tables == {"npm": npm, "pypi": pypi}
+    assert f"\n`releasekit plan` with that: {1 + bool(tag) + bool(config)} package" in said
+    others = '["a", "b"]'
+    left = "a" if tag else "a, b"
+    assert f"not published: {left}; to publish them too, uncomment `packages = {others}` in" in said
+    assert ("not published: py/c; " in said) is not bool(config)
+    text = (root / "releasekit.toml").read_text()
+    assert (f"without this in place of that line:\n# packages = {others}\n" in text) is bool(tag)
+
+
+def test_a_package_that_does_not_go_with_the_others_is_left_in_a_comment(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R68: it is no reason to write nothing, and it is named."""
+    write(root, {"package.json": NPM % "acme", "a/package.json": NPM % "acme"})
+    git(root, "add", ".")
+    git(root, "commit", "--quiet", "--message", "x")
+    git(root, "tag", "acme-a-v1")
+    assert main(["init", str(root), f"--registry=dir:{root / 'registry'}"]) == 0
+    said = capsys.readouterr().out
+    assert "\nit is unknown whether packages in a have tags: " in said
+    assert '\n# packages = ["a"]\n' in (root / "releasekit.toml").read_text()
 
 
 OTHER_JOB = """\
