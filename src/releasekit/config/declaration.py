@@ -309,6 +309,8 @@ class EcosystemDeclaration:
     registries lie in files, and `target`, which does the work (`ecosystems.folders`). With
     `manifests`, its module `roots` tells workspaces and packages from one another; where none of
     them is found and nothing is configured, it has no packages and goes to `default_registry`.
+    `pages` are hosts that people read, with the addresses there, or instead, that take uploads: the
+    first is the one to write.
     Where a registry of it `approves` what waits, its module `approval` has `approval`, which makes
     that happen.
 
@@ -323,6 +325,7 @@ class EcosystemDeclaration:
     title: str
     registry: Declaration
     default_registry: str = ""
+    pages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     secrets: tuple[Declaration, ...] = ()
     inputs: type[DataclassInstance] = NoInputs
     options: type[OptionTable]

@@ -87,6 +87,16 @@ def existing_directory(path: Path, label: str) -> Path:
     return found
 
 
+def _find_upload_address(url: str, ecosystem: EcosystemDeclaration) -> str:
+    """What to write instead of an address that is only for reading; empty for any other."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    known = ecosystem.pages.get(host, ())
+    if not known or f"https://{host}{parts.path}".rstrip("/") in {it.rstrip("/") for it in known}:
+        return ""
+    return known[0]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Locations:
     """`inputs` hold everything that was given, wherever; `in_file` are the attributes among them
@@ -219,7 +229,7 @@ class Locations:
                 case Url(url):
                     only_in = self._label(attribute) if self._rank(attribute) < 2 else ""
                     found[name] = Url(self._safe(url, attribute), only_in)
-                    self._refuse_foreign(url, ecosystem, attribute)
+                    self._refuse_wrong(url, ecosystem, attribute)
                 case Name():
                     found[name] = location
         return found
@@ -378,9 +388,9 @@ class Locations:
         require_safe(url, name=self._label(attribute), insecure=self.insecure_hosts())
         return url
 
-    def _refuse_foreign(self, url: str, ecosystem: EcosystemDeclaration, attribute: str) -> None:
-        """Raises ConfigError for what is known to be a registry of another ecosystem: its server
-        would get the token of this one.
+    def _refuse_wrong(self, url: str, ecosystem: EcosystemDeclaration, attribute: str) -> None:
+        """Raises ConfigError for what is known to be a registry of another ecosystem, whose server
+        would get the token of this one, and for what is known to take no uploads.
         """
         try:
             host = urlsplit(url).hostname or ""
@@ -389,19 +399,28 @@ class Locations:
         owners = [
             each.name
             for each in self.ecosystems.values()
-            if host == urlsplit(each.default_registry).hostname
+            if host == urlsplit(each.default_registry).hostname or host in each.pages
         ]
         # https://docs.github.com/en/packages/learn-github-packages/introduction-to-github-packages
         if host.endswith(_GITHUB_PACKAGES):
             owners = [host.removesuffix(_GITHUB_PACKAGES)]
         if owners and ecosystem.name not in owners:
+            owner = self.ecosystems.get(owners[0])
+            is_page = owner is not None and _find_upload_address(url, owner) != ""
+            move = (
+                f"Set {owner.registry.name} to it, and write" if owner and not is_page else "Write"
+            )
             raise ConfigError(
-                f"{self._label(attribute)}: {host} takes packages of {owners[0]}, not of "
-                f"{ecosystem.name}",
-                hint=f"Set {owners[0]}-registry to it, and write the address of a registry of "
-                f"{ecosystem.name} here."
-                if owners[0] in self.ecosystems
-                else f"Write the address of a registry of {ecosystem.name}.",
+                f"{self._label(attribute)}: {host} {'shows' if is_page else 'takes'} packages of "
+                f"{owners[0]}, not of {ecosystem.name}",
+                hint=f"{move} the address of a registry of {ecosystem.name} here.",
+                problem=Problem.REGISTRY_SETTINGS,
+            )
+        if instead := _find_upload_address(url, ecosystem):
+            or_none = f", or leave {ecosystem.registry.name} out: that is its default"
+            raise ConfigError(
+                f"{self._label(attribute)}: {host} takes no packages at this address",
+                hint=f"Write {instead}{or_none * (instead == ecosystem.default_registry)}.",
                 problem=Problem.REGISTRY_SETTINGS,
             )
 

@@ -422,5 +422,99 @@ def test_a_registry_of_another_ecosystem_is_refused(root: Path, given: str, why:
         config(root, given)
 
 
-def test_a_registry_of_its_own_ecosystem_is_taken(root: Path) -> None:
-    config(root, "--npm-registry=https://npm.pkg.github.com", "--pypi-registry=https://a.example/")
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ("--npm-registry=https://pypi.org/simple/", "pypi.org shows packages of pypi, not of npm"),
+        ("--pypi-registry=https://www.npmjs.com/acme", "shows packages of npm, not of pypi"),
+    ],
+)
+def test_a_page_of_another_ecosystem_is_no_registry_of_its_own(
+    root: Path, given: str, why: str
+) -> None:
+    """R68: no setting takes it, so none is named."""
+    refused = refusal(root, given)
+    assert why in str(refused)
+    assert refused.hint.startswith("Write the address of a registry of ")
+
+
+@pytest.mark.parametrize(
+    ("option", "addresses", "instead"),
+    [
+        (
+            "pypi-registry",
+            [
+                "https://pypi.org",
+                "https://pypi.org/simple/",
+                "https://pypi.org/project/acme/",
+                "https://pypi.org/legacy/",
+                "https://PyPI.org/simple",
+                "https://upload.pypi.org/",
+                "https://files.pythonhosted.org/packages/",
+            ],
+            "https://upload.pypi.org/legacy/",
+        ),
+        (
+            "pypi-registry",
+            ["https://test.pypi.org", "https://test.pypi.org/simple/"],
+            "https://test.pypi.org/legacy/",
+        ),
+        (
+            "npm-registry",
+            ["https://www.npmjs.com/package/acme", "https://npmjs.com/", "https://www.npmjs.org/"],
+            "https://registry.npmjs.org/",
+        ),
+        (
+            "cargo-registry",
+            [
+                "https://crates.io/crates/acme",
+                "sparse+https://crates.io/crates/",
+                "https://static.crates.io/crates/",
+            ],
+            "https://index.crates.io/",
+        ),
+        (
+            "go-proxy",
+            ["https://pkg.go.dev/acme.example/acme", "https://sum.golang.org"],
+            "https://proxy.golang.org/",
+        ),
+        (
+            "maven-registry",
+            [
+                "https://repo1.maven.org/maven2",
+                "https://repo.maven.apache.org/maven2/",
+                "https://central.sonatype.com/artifact/com.acme/kit",
+                "https://mvnrepository.com/artifact/com.acme/kit",
+            ],
+            "https://central.sonatype.com",
+        ),
+    ],
+)
+def test_an_address_for_reading_is_refused_with_the_one_that_takes_packages(
+    root: Path, option: str, addresses: list[str], instead: str
+) -> None:
+    """R68: an upload there would fail after the builds, or not at all."""
+    for address in addresses:
+        refused = refusal(root, f"--{option}={address}")
+        assert "takes no packages at this address" in str(refused), address
+        assert refused.hint.startswith(f"Write {instead}"), address
+        assert refused.hint.endswith("out: that is its default.") == ("test." not in instead)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "--npm-registry=https://npm.pkg.github.com",
+        "--pypi-registry=https://a.example/simple/",
+        "--pypi-registry=https://upload.pypi.org/legacy",
+        "--pypi-registry=https://test.pypi.org/legacy/",
+        "--cargo-registry=https://crates.io/",
+        "--cargo-registry=sparse+https://index.crates.io/",
+        "--cargo-registry=https://staging.crates.io",
+        "--maven-registry=https://central.sonatype.com/",
+        "--maven-registry=https://central.sonatype.com/repository/maven-snapshots/",
+        "--go-proxy=https://proxy.golang.org",
+    ],
+)
+def test_a_registry_of_its_own_ecosystem_is_taken(root: Path, given: str) -> None:
+    config(root, given)

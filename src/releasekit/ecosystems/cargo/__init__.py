@@ -60,6 +60,10 @@ DECLARATION: Final = EcosystemDeclaration(
         named=True,
     ),
     default_registry=CRATES_IO_INDEX,
+    # Of crates.io itself, the address of its API stands for the index.
+    pages=dict.fromkeys(
+        ("crates.io", "www.crates.io", "static.crates.io"), (CRATES_IO_INDEX, "https://crates.io")
+    ),
     secrets=(
         Declaration.secret(
             "cargo-token", "The API token for `cargo-registry`; not needed with trusted publishing."

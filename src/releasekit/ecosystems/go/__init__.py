@@ -80,6 +80,8 @@ DECLARATION: Final = EcosystemDeclaration(
         "a static directory instead of tags. Default: proxy.golang.org.",
     ),
     default_registry=OFFICIAL,
+    # https://go.dev/ref/mod#checksum-database and https://index.golang.org: no proxies
+    pages=dict.fromkeys(("pkg.go.dev", "sum.golang.org", "index.golang.org"), (OFFICIAL,)),
     options=Options,
     variables=ToolVariables(seen=("GO[A-Z0-9]+", r"CGO_\w+")),
     caches=(

@@ -141,6 +141,12 @@ DECLARATION: Final = EcosystemDeclaration(
         "Default: Maven Central, by its portal.",
     ),
     default_registry=CENTRAL,
+    # https://central.sonatype.org/publish/publish-portal-snapshots/
+    pages={
+        **dict.fromkeys(("repo1.maven.org", "repo.maven.apache.org"), (CENTRAL,)),
+        **dict.fromkeys(("search.maven.org", "mvnrepository.com"), (CENTRAL,)),
+        "central.sonatype.com": (CENTRAL, f"{CENTRAL}/repository/maven-snapshots"),
+    },
     secrets=(
         Declaration.secret(
             "maven-password", "The password for `maven-registry`, or the second half of a token."

@@ -11,6 +11,7 @@ from releasekit.host.sandbox import Cache
 from releasekit.host.scrub import ToolVariables
 
 PYPI: Final = "https://upload.pypi.org/legacy/"
+_TEST_PYPI: Final = "https://test.pypi.org/legacy/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +73,12 @@ DECLARATION: Final = EcosystemDeclaration(
         "Default: pypi.org.",
     ),
     default_registry=PYPI,
+    # https://docs.pypi.org/api/upload/, https://docs.pypi.org/api/index-api/
+    pages={
+        **dict.fromkeys(("pypi.org", "www.pypi.org", "pypi.python.org"), (PYPI,)),
+        **dict.fromkeys(("upload.pypi.org", "files.pythonhosted.org"), (PYPI,)),
+        **dict.fromkeys(("test.pypi.org", "test-files.pythonhosted.org"), (_TEST_PYPI,)),
+    },
     secrets=(
         Declaration.secret(
             "pypi-token",
