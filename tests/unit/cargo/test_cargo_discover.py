@@ -24,6 +24,7 @@ from releasekit.errors import BuildFailed, ConfigError, PackageError
 from releasekit.host.process import Processes
 from releasekit.model import DependencyKind
 from releasekit.plan.order import in_order, without_soft_cycles
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -223,6 +224,27 @@ def test_without_cargo_the_message_says_what_to_install(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cargo is not on PATH") as caught:
         asyncio.run(main())
     assert "rustup.rs" in caught.value.hint
+
+
+@pytest.mark.parametrize("said", ["hello", "", "[]", '{"packages": []}', "\x1b[31mhello"])
+def test_what_is_no_metadata_is_told_with_the_program_that_prints_it(
+    tmp_path: Path, said: str
+) -> None:
+    """R63: a wrapper on PATH may print anything, and end in order."""
+    program = tmp_path / "cargo"
+    program.write_text(f"#!/bin/sh\necho '{said}'\n")
+    program.chmod(0o755)
+
+    async def main() -> None:
+        async with Processes(environment={"PATH": str(tmp_path)}) as processes:
+            await discover.read_metadata(tmp_path, processes)
+
+    with pytest.raises(ConfigError, match="`cargo metadata` prints no metadata, but ") as caught:
+        asyncio.run(main())
+    assert str(caught.value).startswith(f"{tmp_path / 'Cargo.toml'}: ")
+    assert str(caught.value).isprintable()
+    assert str(program) in caught.value.hint
+    assert caught.value.problem is Problem.TOOL_MISSING
 
 
 @pytest.mark.parametrize(

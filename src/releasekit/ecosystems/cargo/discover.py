@@ -28,6 +28,7 @@ from releasekit.host.files import follow, inside, read_text
 from releasekit.http.client import one_line
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 from releasekit.problems import Problem
+from releasekit.text.escape import clip, visible
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ _KINDS: Final = {
     "dev": DependencyKind.DEV,
 }
 TIMEOUT_S: Final = 120.0
+_SHOWN: Final = 80
 _WILD: Final = re.compile(r"""["']\s*[*xX]\s*["']""")
 _LINKED: Final = frozenset({"cdylib", "staticlib"})
 _USED: Final = frozenset({"lib", "rlib", "dylib", "proc-macro", "bin"})
@@ -109,7 +111,8 @@ async def read_metadata(directory: Path, processes: Processes) -> list[Crate]:
     """The members of the workspace of `directory / "Cargo.toml"`. Raises ConfigError with cargo's
     own words, and where cargo is not installed.
     """
-    if processes.which("cargo") is None:
+    program = processes.which("cargo")
+    if program is None:
         raise ConfigError(
             f"{directory / 'Cargo.toml'}: cargo is not on PATH",
             hint=TOOL.install,
@@ -125,12 +128,24 @@ async def read_metadata(directory: Path, processes: Processes) -> list[Crate]:
         ) from error
     if "\\u0000" in done.stdout:
         raise Unreadable(f"{directory / 'Cargo.toml'}: holds a NUL character")
-    return await asyncio.to_thread(parse_metadata, done.stdout)
+    try:
+        return await asyncio.to_thread(parse_metadata, done.stdout)
+    except ValueError as error:
+        begins = visible(clip(done.stdout.strip().partition("\n")[0], _SHOWN))
+        raise ConfigError(
+            f"{directory / 'Cargo.toml'}: `cargo metadata` prints no metadata, but "
+            f"{begins or 'nothing'!r} ({error})",
+            hint=f"ReleaseKit runs {program}. If that is a wrapper, put cargo itself before it on "
+            "PATH.",
+            problem=Problem.TOOL_MISSING,
+        ) from error
 
 
 def parse_metadata(text: str) -> list[Crate]:
-    """The packages of `cargo metadata --no-deps`."""
+    """The packages of `cargo metadata --no-deps`. Raises ValueError for any other text."""
     document = parse_json(text, max_bytes=None)
+    if not isinstance(document, dict) or not document.keys() >= {"workspace_root", "packages"}:
+        raise ValueError("neither a workspace nor its packages")
     workspace = Path(document["workspace_root"])
     crates = []
     for package in document["packages"]:
