@@ -24,7 +24,7 @@ from releasekit.state.lock_order import Kind as LockKind
 from releasekit.text.escape import clip
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.model import PackageId
@@ -89,13 +89,13 @@ def examine(
             ]
         )
     ecosystems = _find_ecosystems(state_directory)
-    held = {name: found for name in ecosystems if (found := _check_lock(state_directory, name))}
-    running = {name for name, finding in held.items() if finding.kind == "running"}
+    held = _find_held(state_directory, ecosystems)
+    running = {name for name, (kind, _) in held.items() if kind == "running"}
     idle = [name for name in ecosystems if name not in running]
     # Look at locks and pins before the journal, which may take a while: a run that begins meanwhile
     # takes and pins things that were not left behind.
     findings = [
-        *held.values(),
+        *_describe_held(state_directory, held),
         *_check_stale_locks(state_directory, [name for name in idle if name not in held]),
         *_check_pins(state_directory, idle, root.resolve()),
     ]
@@ -111,9 +111,11 @@ def dead_runs(state_directory: Path, ecosystems: Iterable[str]) -> str:
     """What a run says at its start, before it takes its locks, about runs that did not end in
     order; empty when all did. Changes nothing, and locks nothing.
     """
-    held = {name: _check_lock(state_directory, name) for name in ecosystems}
-    orphans = [found.message for found in held.values() if found and found.kind == "orphan"]
-    free = [name for name, found in held.items() if found is None]
+    wanted = list(ecosystems)
+    held = _find_held(state_directory, wanted)
+    told = _describe_held(state_directory, held)
+    orphans = [finding.message for finding in told if finding.kind == "orphan"]
+    free = [name for name in wanted if name not in held]
     dead = _find_dead_holders(state_directory, free)
     stale = [
         (f"{', '.join(names)}: " if orphans or len(dead) > 1 else "")
@@ -174,20 +176,38 @@ def _find_ecosystems(state_directory: Path) -> list[str]:
     return sorted(filter(locks.is_ecosystem, locked.union(backed_up)))
 
 
-def _check_lock(state_directory: Path, ecosystem: str) -> Finding | None:
-    file = locks.lock_file(state_directory, ecosystem)
-    if not locks.is_held(file):
-        return None
-    holder = locks.holder(file)
-    if holder is not None and locks.has_ended(holder):
-        return Finding(
-            kind="orphan",
-            message=f"{ecosystem}: something that a run started outlives it: {holder}",
-            hint=f"Wait for it or end it (`fuser {file}` names it); then publish again.",
+def _find_held(
+    state_directory: Path, ecosystems: Iterable[str]
+) -> dict[str, tuple[Literal["orphan", "running"], locks.Holder | None]]:
+    """Those of these locks that are held, by whom, and whether that run has ended."""
+    found: dict[str, tuple[Literal["orphan", "running"], locks.Holder | None]] = {}
+    for ecosystem in ecosystems:
+        file = locks.lock_file(state_directory, ecosystem)
+        if locks.is_held(file):
+            holder = locks.holder(file)
+            is_orphan = holder is not None and locks.has_ended(holder)
+            found[ecosystem] = ("orphan" if is_orphan else "running", holder)
+    return found
+
+
+def _describe_held(
+    state_directory: Path,
+    held: Mapping[str, tuple[Literal["orphan", "running"], locks.Holder | None]],
+) -> Iterator[Finding]:
+    """One for each holder: it may hold the locks of several ecosystems."""
+    for kind, holder in dict.fromkeys(held.values()):
+        names = [name for name, each in held.items() if each == (kind, holder)]
+        told = ", ".join(names)
+        if kind == "running":
+            message = f"{told}: a run holds the lock: {holder or 'no name given'}"
+            yield Finding(kind=kind, message=message)
+            continue
+        files = " ".join(str(locks.lock_file(state_directory, name)) for name in names)
+        yield Finding(
+            kind=kind,
+            message=f"{told}: something that a run started outlives it: {holder}",
+            hint=f"Wait for it or end it (`fuser {files}` names it); then publish again.",
         )
-    return Finding(
-        kind="running", message=f"{ecosystem}: a run holds the lock: {holder or 'no name given'}"
-    )
 
 
 def _find_dead_holders(

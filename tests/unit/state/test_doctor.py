@@ -345,6 +345,13 @@ def test_a_run_that_begins_names_what_outlives_a_dead_one(
     with locks.acquire(site.state, ["pypi"]):
         line = dead_runs(site.state, ["npm", "pypi"])
     assert line.startswith("pypi: something that a run started outlives it: process ")
+    with locks.acquire(site.state, ["npm", "pypi"]):
+        line = dead_runs(site.state, ["npm", "pypi"])
+        [finding] = site.examine()
+    assert line.startswith("npm, pypi: something that a run started outlives it: process ")
+    assert line.count("outlives it") == 1
+    assert line == finding.message
+    assert finding.hint.count("lock.npm ") == finding.hint.count("lock.pypi`") == 1
 
 
 def test_a_run_that_begins_names_unfinished_uploads(site: Site) -> None:
