@@ -31,9 +31,9 @@ _EXIT_CODES: Final = """\
 exit codes:
   0    every package is published or was before, or is staged for approval
   1    at least one package failed, is blocked, or is unknown
-  2    the configuration or an input is wrong
-  3    the plan is impossible: a cycle, an unknown dependency, no credentials;
-       or one of its warnings counts as an error
+  2    the configuration or an input is wrong, or a tool is missing
+  3    the plan is impossible: a cycle, an unknown dependency, no credentials,
+       a tool that is too old; or one of its warnings counts as an error
   4    another run holds the lock
   130  cancelled
 """
@@ -41,8 +41,8 @@ _PLAN_CODES: Final = """\
 exit codes:
   0    it is shown
   2    the configuration or an input is wrong
-  3    it is impossible: a cycle, an unknown dependency, no credentials; or one
-       of its warnings counts as an error
+  3    it is impossible: a cycle, an unknown dependency, no credentials, a tool
+       that is too old; or one of its warnings counts as an error
   130  cancelled
 """
 _NOTES_CODES: Final = """\
@@ -71,7 +71,7 @@ exit codes, of what stands first among the things to do:
   0    nothing is missing
   1    an earlier run left something behind
   2    a tool is missing, or the configuration or an input is wrong
-  3    credentials are missing
+  3    a tool is too old, or credentials are missing
   4    with --fix: another run holds the lock
   130  cancelled
 """

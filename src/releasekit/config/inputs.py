@@ -17,6 +17,7 @@ from releasekit.config.commands import (
     CHANGE,
     CHECK,
     DECIDE,
+    FORESEES,
     LOOKUPS,
     NOTES,
     OF_THE_ACTION,
@@ -78,6 +79,8 @@ _DIST: Final = (
 )
 _MAX_WAIT: Final = "The longest pause that a server may ask for (`Retry-After`)."
 _STATE: Final = "Directory of the journal and built files."
+_LOGS: Final = "Directory for the logs of builds, where packages get their versions from a build."
+_EDITS: Final = "Directory of the locks, and of the originals of files until all are written."
 _FORGE: Final = (
     "as KIND:URL of the repository: `github:…`, `gitlab:…`, `gitea:…` (Forgejo, too). Default: the "
     "CI's own, else that of the git remote at github.com, gitlab.com or codeberg.org."
@@ -324,6 +327,7 @@ class Inputs:
         Declaration(
             "Timeout of the whole run, planning included; after it, nothing new starts. Default: "
             "none.",
+            words={"check": "Only `plan` and `publish` go by it."},
             minimum=1,
             maximum=7 * 86_400,
             group="pace",
@@ -334,6 +338,7 @@ class Inputs:
         Declaration(
             "After a failure, `skip-dependents` goes on with all packages that do not depend on "
             "the failed one; `stop` starts nothing new.",
+            words=dict.fromkeys(("plan", "check"), "Only `publish` goes by it."),
             group="pace",
         ),
     ] = "skip-dependents"
@@ -456,7 +461,10 @@ class Inputs:
         Declaration(
             "Tag every version that is on its registry, including those that earlier runs left "
             "untagged, and push the tags. The table `[tag]` has the options.",
-            words={"check": "Say what the tags of a release need, too."},
+            words={
+                "plan": "Show what `publish` would tag, too.",
+                "check": "Say what the tags of a release need, too.",
+            },
             places=NOT_IN_FILE,
             often=True,
         ),
@@ -466,7 +474,10 @@ class Inputs:
         Declaration(
             "Create a release with notes at GitHub, GitLab or Gitea for every tagged version. The "
             "table `[announce]` has the options.",
-            words={"check": "Say what releases at GitHub, GitLab or Gitea need, too."},
+            words={
+                "plan": "Show what `publish` would announce at GitHub, GitLab or Gitea, too.",
+                "check": "Say what releases at GitHub, GitLab or Gitea need, too.",
+            },
             places=NOT_IN_FILE,
             often=True,
         ),
@@ -545,7 +556,9 @@ class Inputs:
             f"{_STATE} Carry it to another runner as an artifact, with the same `state-key`, to "
             "resume there.",
             words={
-                **dict.fromkeys(ALL - PUBLISH, _STATE),
+                **dict.fromkeys(ALL - PUBLISH, _LOGS),
+                **dict.fromkeys(FORESEES | CHECK | DECIDE, _STATE),
+                **dict.fromkeys(VERSION | RELEASE_PR, _EDITS),
                 "report": "The directory with the state directories or results of all jobs.",
             },
             commands=ALL,

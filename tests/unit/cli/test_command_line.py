@@ -240,6 +240,31 @@ def test_help_has_examples_and_exit_codes(flag: str, capsys: pytest.CaptureFixtu
     assert max(map(len, printed.splitlines())) <= 100
 
 
+@pytest.mark.parametrize(
+    ("command", "says", "never"),
+    [
+        ("plan", "Show what publish would tag, too.", "push the tags"),
+        ("plan", "Show what publish would announce at GitHub", "Create a release"),
+        ("plan", "a tool that is too old", "nothing new starts. Default: skip"),
+        ("check", "3 a tool is too old, or credentials are missing", "nothing new starts"),
+        ("publish", "or a tool is missing", "Show what"),
+        ("init", "Directory for the logs of builds", "journal"),
+        ("preview", "Directory for the logs of builds", "journal"),
+        ("notes", "Directory for the logs of builds", "journal"),
+        ("version", "Directory of the locks, and of the originals", "journal"),
+    ],
+)
+def test_help_says_of_a_command_what_it_does_itself(
+    command: str, says: str, never: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R65: not what `publish` would do with the same option."""
+    with pytest.raises(SystemExit, match="0"):
+        parse([command, "--help-all"], {})
+    printed = " ".join(capsys.readouterr().out.split())
+    assert says in printed
+    assert never not in printed
+
+
 def test_help_of_a_command_has_each_of_its_flags(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="0"):
         parse(["publish", "--help-all"], {})
