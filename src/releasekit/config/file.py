@@ -15,7 +15,7 @@ from releasekit.host.files import read_parsed
 from releasekit.model import DependencyKind, PackageId
 from releasekit.problems import Problem
 from releasekit.text.bounds import parse_toml
-from releasekit.text.escape import visible
+from releasekit.text.toml_value import show_toml
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 MAX_BYTES: Final = 1024 * 1024
 _DEPENDENCIES: Final = "dependencies"
+_OF_DEPENDENCY: Final = ("on", "bump")
 _DIST: Final = "dist"
 _TABLES: Final = (
     *(_DEPENDENCIES, levels.TABLE),
@@ -151,10 +152,10 @@ def _text(declaration: Declaration, value: object, where: str) -> str:
             return str(value)
         case list() if declaration.kind in {"names", "lines"}:
             return "\n".join(_strings(value, f"{where}: {declaration.name}"))
+    # Not the value: it may be the address of an index, with a password.
+    what = "table" if isinstance(value, dict) else type(value).__name__
     article = "a list" if declaration.kind in {"names", "lines"} else "one value"
-    raise ConfigError(
-        f"{where}: {declaration.name} is a {type(value).__name__} here; write {article}"
-    )
+    raise ConfigError(f"{where}: {declaration.name} is a {what} here; write {article}")
 
 
 def _strings(value: object, label: str) -> tuple[str, ...]:
@@ -228,11 +229,20 @@ def _dependency(entry: object, package: str, label: str) -> tuple[str, Carry]:
                     return on, carry
                 case other:
                     raise ConfigError(
-                        f"{label}: the bump for {on!r} is {other!r}; write one of "
+                        f"{label}: the bump for {on!r} is {show_toml(other)}; write one of "
                         '"patch", "same", "none"'
                     )
+        case {"on": str(), **rest}:
+            key = next(str(key) for key in rest if key not in _OF_DEPENDENCY)
+            raise ConfigError(
+                f"{label} has an unknown key {key!r}{did_you_mean(key, _OF_DEPENDENCY)}",
+                hint=f"Known: {', '.join(_OF_DEPENDENCY)}.",
+                problem=Problem.UNKNOWN_NAME,
+            )
+        case _:
+            pass
     raise ConfigError(
-        f"{label} has {visible(repr(entry))[:80]}; write a package, or "
+        f"{label} has {show_toml(entry)}; write a package, or "
         '{ on = "ecosystem:name", bump = "same" }'
     )
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Self
 from releasekit.errors import ConfigError, did_you_mean
 from releasekit.model import WarningName
 from releasekit.problems import Problem
+from releasekit.text.toml_value import show_toml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -48,7 +49,8 @@ class Levels:
                 given[WarningName(key)] = Level(str(value))
             except ValueError:
                 raise ConfigError(
-                    f"{where}: [{TABLE}] {key} is {value!r}", hint=f"Write one of {choices}."
+                    f"{where}: [{TABLE}] {key} is {show_toml(value)}",
+                    hint=f"Write one of {choices}.",
                 ) from None
         return cls(given)
 

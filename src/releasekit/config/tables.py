@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Final, Literal, Self, get_args, get_origin, get_type_hints
 
 from releasekit.errors import ConfigError
+from releasekit.text.toml_value import show_toml
 
 # Key and value to what the option holds; ValueError says what to write instead.
 Reader = Callable[[str, object], object]
@@ -40,7 +41,9 @@ class OptionTable:
             try:
                 read = (option.read or _reader(kind))(key, value)
             except ValueError as error:
-                raise ConfigError(f"{cls.where()} {key} is {value!r}", hint=str(error)) from error
+                raise ConfigError(
+                    f"{cls.where()} {key} is {show_toml(value)}", hint=str(error)
+                ) from error
             if read not in ("", ()) or key in cls.MAY_BE_EMPTY:
                 values[key.replace("-", "_")] = read
         return cls(**values)
@@ -112,7 +115,7 @@ def _reader(kind: object) -> Reader:
 
     def choose(_key: str, value: object) -> object:
         if value not in choices:
-            raise ValueError(f"Write one of {', '.join(map(repr, filter(None, choices)))}.")
+            raise ValueError(f"Write one of {', '.join(map(show_toml, filter(None, choices)))}.")
         return value
 
     return choose

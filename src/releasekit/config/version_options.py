@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Final, Literal, get_args
 from releasekit.config import tables
 from releasekit.config.tables import Option, OptionTable
 from releasekit.decided import TITLE_FIELD, Level, Propagate, Zero
+from releasekit.text.toml_value import show_toml
 
 Kind = Literal["fixed", "linked"]
 _LEVELS: Final[Mapping[str, Level]] = {str(level): level for level in Level}
@@ -71,7 +72,9 @@ def _types(key: str, value: object) -> Mapping[str, Level]:
                 f'{name!r} is not a type of commit; write one like feat, or "build(deps)".'
             )
         if level not in _LEVELS:
-            raise ValueError(f"{name} is {level!r}; write one of {', '.join(_LEVELS)}.")
+            raise ValueError(
+                f"{name} is {show_toml(level)}; write one of {', '.join(map(show_toml, _LEVELS))}."
+            )
     return {**TYPES, **{name: _LEVELS[level] for name, level in given.items()}}
 
 
@@ -106,9 +109,13 @@ def _read_file(place: object, example: str) -> FurtherFile:
     try:
         pattern = re.compile(tables.string("match", match), re.MULTILINE)
     except re.error as error:
-        raise ValueError(f"match = {match!r} is not a regular expression: {error}.") from error
+        raise ValueError(
+            f"match = {show_toml(match)} is not a regular expression: {error}."
+        ) from error
     if pattern.groups != 1:
-        raise ValueError(f"match = {match!r} needs one group, around the version: {example}.")
+        raise ValueError(
+            f"match = {show_toml(match)} needs one group, around the version: {example}."
+        )
     return FurtherFile(path, pattern)
 
 
@@ -116,7 +123,9 @@ def _labels(key: str, value: object) -> Mapping[str, str]:
     given = tables.mapping(key, value)
     for glob, label in given.items():
         if not _LABEL.fullmatch(label):
-            raise ValueError(f'{glob} is {label!r}; write a word such as rc, or "" for none.')
+            raise ValueError(
+                f'{glob} is {show_toml(label)}; write a word such as rc, or "" for none.'
+            )
     return given
 
 
@@ -130,7 +139,9 @@ def _groups(key: str, value: object) -> Mapping[str, Group]:
             raise ValueError(f"Write packages and kind for {name!r}: {example}.")
         kind = group.get("kind", "fixed")
         if kind not in get_args(Kind):
-            raise ValueError(f'The kind of {name!r} is {kind!r}; write "fixed" or "linked".')
+            raise ValueError(
+                f'The kind of {name!r} is {show_toml(kind)}; write "fixed" or "linked".'
+            )
         globs = tables.strings("packages", group.get("packages"))
         found[name] = Group(globs, kind)
     return found

@@ -65,12 +65,12 @@ def test_the_table_of_the_file_is_read(tmp_path: Path) -> None:
         ),
         (
             '[warnings]\nnew-name = "off"\n',
-            "releasekit.toml: [warnings] new-name is 'off'",
+            'releasekit.toml: [warnings] new-name is "off"',
             'Write one of "ignore", "warn", "error".',
         ),
         (
             "[warnings]\nnew-name = false\n",
-            "releasekit.toml: [warnings] new-name is False",
+            "releasekit.toml: [warnings] new-name is false",
             'Write one of "ignore", "warn", "error".',
         ),
         (

@@ -40,4 +40,4 @@ def test_what_is_empty_leaves_the_default() -> None:
 def test_one_of_the_choices_is_offered_and_not_none_of_them() -> None:
     with pytest.raises(ConfigError) as refused:
         Npm.from_table({"stage": "alway"})
-    assert refused.value.hint == "Write one of 'auto', 'always', 'never'."
+    assert refused.value.hint == 'Write one of "auto", "always", "never".'

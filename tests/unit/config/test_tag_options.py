@@ -96,7 +96,7 @@ def test_what_a_tag_cannot_be_is_refused(table: dict[str, object], says: str) ->
 
 
 def test_other_assets_than_there_are_are_refused() -> None:
-    with pytest.raises(ConfigError, match="checksum'") as refused:
+    with pytest.raises(ConfigError, match='checksum"') as refused:
         AnnounceOptions.from_table({"assets": ["checksum"]})
     assert '"checksums", "files", "provenance", "report"; [] for none' in refused.value.hint
 

@@ -70,14 +70,17 @@ GROUP = 'groups = { ui = { packages = ["@acme/ui*"], kind = "fixed" } }'
 @pytest.mark.parametrize(
     ("line", "instead"),
     [
-        ('changes = "commit"', "Write one of 'both', 'commits', 'files'."),
+        ('changes = "commit"', 'Write one of "both", "commits", "files".'),
         (
             'directory = "../notes"',
             'Write a path relative to the root, without "..": ".changeset".',
         ),
         ('directory = "/notes"', 'Write a path relative to the root, without "..": ".changeset".'),
         ('types = "fix"', 'Write a table of strings: types = { a = "b" }.'),
-        ('types = { fix = "tiny" }', "fix is 'tiny'; write one of none, patch, minor, major."),
+        (
+            'types = { fix = "tiny" }',
+            'fix is "tiny"; write one of "none", "patch", "minor", "major".',
+        ),
         (
             'types = { "Fix it" = "patch" }',
             "'Fix it' is not a type of commit; write one like feat, or \"build(deps)\".",
@@ -90,7 +93,7 @@ GROUP = 'groups = { ui = { packages = ["@acme/ui*"], kind = "fixed" } }'
         ),
         (
             'groups = { ui = { packages = ["a"], kind = "tied" } }',
-            "The kind of 'ui' is 'tied'; write \"fixed\" or \"linked\".",
+            'The kind of \'ui\' is "tied"; write "fixed" or "linked".',
         ),
         ("groups = { ui = {} }", 'Write a list of strings: packages = ["…"].'),
     ],
@@ -128,11 +131,16 @@ def test_an_entry_of_dependencies_says_what_it_carries_over(tmp_path: Path) -> N
         ("3", '"pypi:m" has 3; write a package, or { on = "ecosystem:name", bump = "same" }'),
         (
             '{ on = "cargo:m", level = "same" }',
-            "\"pypi:m\" has {'on': 'cargo:m', 'level': 'same'}; write a package, or {",
+            "\"pypi:m\" has an unknown key 'level'",
+        ),
+        ('{ on = "cargo:m", bomp = "same" }', "unknown key 'bomp', did you mean 'bump'?"),
+        (
+            '{ at = "cargo:m", since = 1979-05-27, last = [1.5, true] }',
+            'has { at = "cargo:m", since = 1979-05-27, last = [1.5, true] }; write a package',
         ),
         (
             '{ on = "cargo:m", bump = "major" }',
-            '"pypi:m": the bump for \'cargo:m\' is \'major\'; write one of "patch", "same", "none"',
+            '"pypi:m": the bump for \'cargo:m\' is "major"; write one of "patch", "same", "none"',
         ),
         ('{ on = "m" }', "\"pypi:m\": 'm' is not a package; write ecosystem:name"),
     ],

@@ -25,12 +25,12 @@ def test_options_of_a_table() -> None:
 @pytest.mark.parametrize(
     ("table", "message", "hint"),
     [
-        ({"packages": "a"}, "packages is 'a'", 'Write a list of strings: packages = ["…"].'),
+        ({"packages": "a"}, 'packages is "a"', 'Write a list of strings: packages = ["…"].'),
         ({"exclude": [1]}, r"exclude is \[1\]", 'Write a list of strings: exclude = ["…"].'),
-        ({"pass-env": [""]}, r"pass-env is \[''\]", 'Write a list of strings: pass-env = ["…"].'),
+        ({"pass-env": [""]}, r'pass-env is \[""\]', 'Write a list of strings: pass-env = ["…"].'),
         (
             {"config-settings": {"a": 1}},
-            "config-settings is {'a': 1}",
+            "config-settings is { a = 1 }",
             'Write a table of strings: config-settings = { a = "b" }.',
         ),
         (
