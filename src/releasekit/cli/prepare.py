@@ -116,7 +116,9 @@ async def prepare(
         if remembered is not None:
             await remembered
         with name_bad_paths(config.root):
-            targets = await discover(config.root, discoveries, survey.tree)
+            # What `dist` brings takes no tool; which packages that are is not known yet.
+            built = None if config.dist else config.package_filter
+            targets = await discover(config.root, discoveries, survey.tree, built=built)
             targets = await with_prebuilt(
                 targets, config.dist, config.package_filter, session.ecosystems
             )

@@ -16,7 +16,7 @@ import httpx
 from releasekit.aio import gather_all
 from releasekit.config.levels import Level
 from releasekit.config.package_filter import with_extra
-from releasekit.errors import ConfigError, Cycle, ManifestError, PlanError, map_all
+from releasekit.errors import ConfigError, Cycle, ManifestError, PlanError, join_errors, map_all
 from releasekit.graph import DependencyGraph, levels_above, reachable
 from releasekit.host.files import read_file
 from releasekit.http.origins import is_insecure
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from releasekit.config.declaration import EcosystemDeclaration
     from releasekit.config.package_filter import PackageFilter
     from releasekit.ecosystems.interface import Discovery, Target, Workspace
-    from releasekit.errors import PackageError, ReleasekitError
+    from releasekit.errors import PackageError
     from releasekit.plan.holdings import Tree
     from releasekit.plan.unlisted_packages import NestedPackages, Tables, UnreadManifest
     from releasekit.state.journal import History, HistoryEntry
@@ -113,12 +113,46 @@ _NAMED: Final = 50
 
 
 async def discover(
-    root: Path, discoveries: Mapping[str, Discovery], tree: Tree
+    root: Path,
+    discoveries: Mapping[str, Discovery],
+    tree: Tree,
+    *,
+    built: PackageFilter | None = None,
 ) -> dict[str, Target]:
-    """The packages of every ecosystem, discovered side by side."""
-    with explain_absent(root, tree):
-        found = await gather_all(each.discover(root) for each in discoveries.values())
-    return dict(zip(discoveries, found, strict=True))
+    """The packages of every ecosystem, discovered side by side.
+
+    Raises the errors of all of them together. Where a tool is missing for that, the tools that the
+    packages to be `built` take are looked for too: a user who sees one at a time needs a run for
+    each.
+    """
+
+    async def attempt(discovery: Discovery) -> Target | ConfigError | PlanError:
+        try:
+            with explain_absent(root, tree):
+                return await discovery.discover(root)
+        except (ConfigError, PlanError) as error:
+            return error
+
+    found = await gather_all(map(attempt, discoveries.values()))
+    refused = [each for each in found if isinstance(each, ConfigError | PlanError)]
+    targets = {
+        name: each
+        for name, each in zip(discoveries, found, strict=True)
+        if not isinstance(each, ConfigError | PlanError)
+    }
+    if built is not None and any(each.problem is Problem.TOOL_MISSING for each in refused):
+        chosen = {
+            name: [
+                each
+                for each in target.workspace.packages
+                if built.has_package(each.id) and not each.unpublishable
+            ]
+            for name, target in targets.items()
+        }
+        refused += await _find_unusable({name: own for name, own in chosen.items() if own}, targets)
+    if refused:
+        raise join_errors(refused)
+    return targets
 
 
 async def make_plan(
@@ -722,19 +756,30 @@ def check_single_uploads(packages: Sequence[PlannedPackage], targets: Mapping[st
         ) from cycle
 
 
-async def find_missing_tools(plan: Plan, targets: Mapping[str, Target]) -> list[ReleasekitError]:
+async def find_missing_tools(
+    plan: Plan, targets: Mapping[str, Target]
+) -> list[ConfigError | PlanError]:
     """Of each ecosystem that has something to build here, why its tool cannot."""
+    built: dict[str, list[Package]] = {}
+    for planned in plan.packages:
+        if planned.action is Action.PUBLISH:
+            built.setdefault(planned.package.id.ecosystem, []).append(planned.package)
+    return await _find_unusable(built, targets)
 
-    async def find_error(target: Target, building: Sequence[Package]) -> ReleasekitError | None:
+
+async def _find_unusable(
+    built: Mapping[str, Sequence[Package]], targets: Mapping[str, Target]
+) -> list[ConfigError | PlanError]:
+    """Why the tools of these ecosystems cannot build these."""
+
+    async def find_error(
+        target: Target, building: Sequence[Package]
+    ) -> ConfigError | PlanError | None:
         try:
             await target.find_tool(building)
         except (ConfigError, PlanError) as error:
             return error
         return None
 
-    built: dict[str, list[Package]] = {}
-    for planned in plan.packages:
-        if planned.action is Action.PUBLISH:
-            built.setdefault(planned.package.id.ecosystem, []).append(planned.package)
     asked = [find_error(targets[name], building) for name, building in sorted(built.items())]
     return [error for error in await gather_all(asked) if error is not None]

@@ -160,3 +160,25 @@ def test_a_plan_names_what_is_missing_and_is_refused_for_what_is_old(
     said = "".join(capsys.readouterr())
     assert SAID["go"] in said
     assert "npm is not on PATH [RK-213]" in said
+
+
+@pytest.mark.parametrize("command", [["plan"], ["publish", "--dry-run"], ["publish"]])
+def test_what_discovery_lacks_is_named_with_what_builds_lack(
+    root: Path, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    """R47: each once, so that one cure does not show the next thing to cure."""
+    for name in OLD:
+        (root.parent / "bin" / name).unlink()
+    assert run(root, *command) == 2
+    said = capsys.readouterr().err
+    for name in ("cargo", "node", "go", "mvn"):
+        assert said.count(f" {name} is not on PATH [RK-213]") == 1
+    chosen = ["--ecosystem", "cargo,maven,npm", "--exclude-packages", "com.acme:kit"]
+    assert run(root, *command, *chosen) == 2
+    said = capsys.readouterr().err
+    assert said.count("is not on PATH") == 2
+    (root / "dist").mkdir()
+    assert run(root, *command, "--dist", str(root / "dist")) == 2
+    assert capsys.readouterr().err.count("is not on PATH") == 1
+    assert run(root, "version", "--dry-run") == 2
+    assert capsys.readouterr().err.count("is not on PATH") == 1
