@@ -65,7 +65,7 @@ def test_blocks_of_every_kind_are_found() -> None:
         ("toml", "a = ", "Invalid value"),
         ("toml", "concurency = 8", "did you mean 'concurrency'"),
         ("toml", "concurrency = 'many'", "concurrency"),
-        ("toml", "[npm]\nworkspaces = 'js'", "workspaces is 'js'"),
+        ("toml", "[npm]\nworkspaces = 'js'", 'workspaces is "js"'),
         ("toml", "# releasekit.toml\n[npm]\nworkspace = []", "unknown key"),
         ("json", "{'a': 1}", "Expecting"),
         ("pycon", ">>> x = = 1\n1", "invalid syntax"),

@@ -916,7 +916,7 @@ def test_a_plan_alone_makes_no_environment(root: Path) -> None:
 
 def test_the_target_is_the_ecosystem_and_its_registry(tmp_path: Path) -> None:
     config = fakes.config(tmp_path, ecosystem_tables={"pypi": {"packages": "a"}})
-    with pytest.raises(ConfigError, match="packages is 'a'"):
+    with pytest.raises(ConfigError, match='packages is "a"'):
         discovery(ECOSYSTEMS["pypi"], config, fakes.services(config, None))
 
 
