@@ -564,7 +564,7 @@ def test_a_stable_version_leaves_no_prerelease_in_requirements(
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        ('branches = { next = "rc!" }', "next is 'rc!'; write a word such as rc, or \"\" for none"),
+        ('branches = { next = "rc!" }', 'next is "rc!"; write a word such as rc, or "" for none'),
         ('branches = ["next"]', "Write a table of strings"),
     ],
 )
