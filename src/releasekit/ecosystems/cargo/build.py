@@ -305,7 +305,9 @@ class Packager:
             if needed is not None:
                 beside = ("is not there, and ", " beside it") if needed in absent else ("", "")
                 reason = f"{needed}, which it needs, {'could not be packaged'.join(beside)}"
-                batch.failed[name] = self._make_failure(name, reason, log, (), absent & {needed})
+                failure = self._make_failure(name, reason, log, (), absent & {needed})
+                failure.premature = True  # its own build is not at fault
+                batch.failed[name] = failure
 
     def _find_lacking_the_same(self, culprit: str, text: str, batch: CrateBatch) -> list[str]:
         """Those that need what cargo does not find for the culprit: it names only one at a time."""
