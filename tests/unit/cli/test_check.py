@@ -259,7 +259,7 @@ def test_a_closed_place_and_a_shallow_clone_are_told(
         f"to do  {clone / '.releasekit'} cannot be written: this user may not write to {tmp_path}"
     )
     assert f"{closed} [RK-322]" in said
-    assert "to do  releasekit.toml: [npm] stage is 'so' [RK-201]" in said
+    assert 'to do  releasekit.toml: [npm] stage is "so" [RK-201]' in said
     assert said.endswith("\n2 things to do\n")
 
 

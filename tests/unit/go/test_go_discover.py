@@ -359,8 +359,8 @@ def test_a_table_is_read(table: dict[str, object]) -> None:
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ({"version-file": "../V"}, "version-file is '../V'"),
-        ({"version-file": "/V"}, "version-file is '/V'"),
+        ({"version-file": "../V"}, 'version-file is "../V"'),
+        ({"version-file": "/V"}, 'version-file is "/V"'),
         ({"remote": "--upload-pack=x"}, "remote is"),
         ({"remote": "https://x"}, "remote is"),
         ({"versions": {"a": 1}}, "versions is"),
