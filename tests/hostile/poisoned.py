@@ -277,10 +277,13 @@ UNWRITTEN: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """How a run ends after a poison: with a `problem` before any upload, if there is one."""
+    """How a run ends after a poison: with a `problem` before any upload, if there is one. It is
+    `late` where a process that the first run left may write before it dies, or not.
+    """
 
     code: int = 0
     problem: str = ""
+    late: str = ""
     sign: bool = False
 
 
@@ -291,7 +294,7 @@ POISONS: Final[Mapping[str, End]] = {
     "hooks": End(),
     "git": End(code=1, problem="RK-130"),
     "settings": End(),
-    "state": End(),
+    "state": End(late="RK-320"),
     "backup": End(code=3, problem="RK-323"),
 }
 # What of it is not the user's: a version whose sources no commit has gets no tag.
@@ -387,7 +390,7 @@ def second_run(what: str, servers: Sequence[str]) -> Case:
     return replace(
         made,
         argv=(*made.argv, "--build-sandbox-paths", "{root}/remote.git"),
-        codes=frozenset({end.code}),
+        codes=frozenset({end.code, 3} if end.late else {end.code}),
         says=(re.escape(f"[{end.problem}]"),) if end.problem else (),
         prepare=first_run,
     )

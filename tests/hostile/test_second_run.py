@@ -51,7 +51,11 @@ def test_a_second_run_loses_no_token(what: str, judge: Judge) -> None:
         ended = judge(second_run(what, [each.url for each in wires]))
     _check_secrets(ended, *wires)
     uploads = _list_uploads(*wires)
-    if POISONS[what].problem:
+    end = POISONS[what]
+    if end.late and ended.code:
+        assert f"[{end.late}]" in ended.err
+        assert uploads == []
+    elif end.problem:
         assert uploads == []
     else:
         assert uploads == ["POST", "POST", "PUT"]
