@@ -134,6 +134,22 @@ def starts_of(tree: ast.Module) -> list[ast.Call]:
     ]
 
 
+def test_no_group_of_a_pattern_is_possessive() -> None:
+    """R69: Python 3.11.0 to 3.11.4, which Debian 12 has, match more than `(?:...)*+` says, so that
+    a mention got past its filter. `(?>(?:...)*)` means the same, and works there.
+    https://github.com/python/cpython/issues/106052
+    """
+    found = [
+        f"{module}:{node.lineno}"
+        for module, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, (str, bytes))
+        and re.search(r"(?<!\\)\)(?:[*+?]|\{[0-9,]+\})\+", str(node.value))
+    ]
+    assert found == []
+
+
 # What looks at a secret, or at what has one, and starts children as well.
 HOLDERS = {"git.forge_repository", "git.settings"}
 

@@ -42,12 +42,13 @@ _SPELLED = re.compile(
 # https://spec.commonmark.org/0.31.2/#open-tag: what is quoted may have a ">" in it.
 _TAG = re.compile(
     r"<[A-Za-z][A-Za-z0-9-]*+"
-    r"(?:\s++[A-Za-z_:][A-Za-z0-9_.:-]*+(?:\s*+=\s*+(?:[^\s\"'=<>`]++|'[^']*+'|\"[^\"]*+\"))?+)*+"
+    r"(?>(?:\s++[A-Za-z_:][A-Za-z0-9_.:-]*+"
+    r"(?>(?:\s*+=\s*+(?:[^\s\"'=<>`]++|'[^']*+'|\"[^\"]*+\"))?))*)"
     r"\s*+/?>|</?[A-Za-z][^<>]*>"
 )
 _UNSEEN = re.compile(rf"<!--[^<>]*-->|{_TAG.pattern}|\\(?=\n)|\]\([^()\n]*\)|[*_~`\[\]]")
 # A comment ends where it says so, whatever is in it.
-_COMMENT = re.compile(r"<!--(?:[^-]|-(?!->))*+(?:-->|\Z)")
+_COMMENT = re.compile(r"<!--(?>(?:[^-]|-(?!->))*)(?:-->|\Z)")
 # https://docs.github.com/en/issues/tracking-your-work-with-issues/using-issues/linking-a-pull-request-to-an-issue
 # https://docs.gitlab.com/user/project/issues/managing_issues/#default-closing-pattern
 _CLOSING = re.compile(

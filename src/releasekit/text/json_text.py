@@ -33,7 +33,8 @@ _TEXT_SPACE: Final = re.compile(r"[ \t\n\r]*+")
 _BEGINS_WIDE: Final = ((4, re.compile(rb"[\xf0-\xff]")), (2, re.compile(rb"[\xc4-\xff]")))
 # As many strings without an escaped character of four bytes as there are, and the one that has it.
 _TO_ESCAPED: Final = re.compile(
-    rb'(?:[^"]++|"(?:[^"\\]++|\\(?!u[dD][89a-fA-F]).)*+")*+("(?:[^"\\]++|\\.)*+"?)?', re.DOTALL
+    rb'(?>(?:[^"]++|"(?>(?:[^"\\]++|\\(?!u[dD][89a-fA-F]).)*)")*)("(?>(?:[^"\\]++|\\.)*)"?)?',
+    re.DOTALL,
 )
 # An escaped half of a pair of surrogates. Where the other half is missing, Python makes of it a
 # text that cannot be encoded. https://www.rfc-editor.org/rfc/rfc8259#section-8.2

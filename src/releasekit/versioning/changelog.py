@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _ATX: Final = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
 _UNDERLINE: Final = re.compile(r"([=\-~^\"'*+#.`:_])\1{2,}[ \t]*")
-_FENCE: Final = re.compile(r"[ \t]*+(?:(?:[-*+]|[0-9]{1,9}[.)])[ \t]++)*+(`{3,}|~{3,})([^`]*)")
+_FENCE: Final = re.compile(r"[ \t]*+(?>(?:(?:[-*+]|[0-9]{1,9}[.)])[ \t]++)*)(`{3,}|~{3,})([^`]*)")
 DEFINITION: Final = re.compile(r" {0,3}\[([^\]\n]+)\]:[ \t]*\S.*")
 _TARGET: Final = re.compile(r"\]\([^()\n]*\)|\]\[[^\]\n]*\]|<[^<>\n]*>`?_*|(?<![a-z])[a-z]+://\S+")
 _UNRELEASED: Final = re.compile(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 _SUBJECT: Final = re.compile(
-    r"([A-Za-z][A-Za-z0-9_-]*+)(?:\(((?:[^()]++|\([^()]*+\))*+)\))?(!?):[ \t]++(.+)"
+    r"([A-Za-z][A-Za-z0-9_-]*+)(?:\(((?>(?:[^()]++|\([^()]*+\))*))\))?(!?):[ \t]++(.+)"
 )
 _PULL_REQUEST: Final = re.compile(r"\(#([1-9][0-9]{0,9})\)\Z")
 _BREAKING: Final = re.compile(r"^BREAKING[ -]CHANGE:", re.MULTILINE)

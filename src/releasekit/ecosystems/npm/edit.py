@@ -43,11 +43,11 @@ _MIXED: Final = ("devDependencies", "optionalDependencies", "dependencies", "pee
 _YARN_4: Final = 8
 # A key and its value on one line, as locks are written.
 _LINE: Final = re.compile(
-    r"""^([ ]*+)("[^"\r\n]*+"|'[^'\r\n]*+'|[^\s"'#:-][^:\r\n]*+):(?:[ \t]++([^\r\n]++))?+\r?$""",
+    r"""^([ ]*+)("[^"\r\n]*+"|'[^'\r\n]*+'|[^\s"'#:-][^:\r\n]*+):(?>(?:[ \t]++([^\r\n]++))?)\r?$""",
     re.MULTILINE,
 )
 _SCALAR: Final = re.compile(
-    r""""([^"\\\r\n]*+)"|'([^'\r\n]*+)'|([^\s"'#]\S*+(?:[ ]++[^\s#]\S*+)*+)"""
+    r""""([^"\\\r\n]*+)"|'([^'\r\n]*+)'|([^\s"'#]\S*+(?>(?:[ ]++[^\s#]\S*+)*))"""
 )
 
 

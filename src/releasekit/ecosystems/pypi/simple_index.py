@@ -55,8 +55,8 @@ _PIECE: Final = 1024 * 1024
 # A tag or a comment. Possessive, so that no page takes long.
 _OPENING: Final = re.compile(r"<(?:!--|(?P<tag>[A-Za-z][^\s/>]*+))")
 _ATTRIBUTE: Final = re.compile(
-    r"[\s/]*+(?P<name>[^\s/>=]++)(?:\s*+=\s*+"
-    r"""(?:"(?P<double>[^"]*+)"|'(?P<single>[^']*+)'|(?P<bare>[^\s>"'][^\s>]*+)))?+"""
+    r"[\s/]*+(?P<name>[^\s/>=]++)(?>(?:\s*+=\s*+"
+    r"""(?:"(?P<double>[^"]*+)"|'(?P<single>[^']*+)'|(?P<bare>[^\s>"'][^\s>]*+)))?)"""
 )
 
 
