@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from integration import tools
 from integration.tools import require_closed, require_tool
 from releasekit.host import sandbox
 
@@ -36,7 +37,7 @@ def test_what_is_too_old_counts_as_missing(
 ) -> None:
     """The test is skipped with the version that it wants; in CI it fails."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.setattr(tools, "IN_CI", False)
     program = tmp_path / name
     if said:
         program.write_text(f"#!/bin/sh\necho '{said}'\n")
@@ -46,7 +47,7 @@ def test_what_is_too_old_counts_as_missing(
         return
     with pytest.raises(pytest.skip.Exception, match=lacking):
         require_tool(name, wanted)
-    monkeypatch.setenv("CI", "true")
+    monkeypatch.setattr(tools, "IN_CI", True)
     with pytest.raises(pytest.fail.Exception, match=f"{lacking}.*; CI runs every test"):
         require_tool(name, wanted)
 
@@ -55,7 +56,7 @@ def test_what_builds_could_change_is_not_tested_where_it_may_not_be(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As in a checkout below /tmp."""
-    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.setattr(tools, "IN_CI", False)
     monkeypatch.setattr(sandbox, "_EVERYBODYS", ("/",))
     with pytest.raises(pytest.skip.Exception, match=r"^/ holds ReleaseKit itself, and builds may"):
         require_closed()

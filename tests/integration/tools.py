@@ -18,6 +18,8 @@ from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.host import sandbox
 from releasekit.host.sandbox import landlock
 
+# Before a test says that it runs in CI.
+IN_CI: Final = os.environ.get("CI") == "true"
 # Those that `check` and `make demo` go by.
 TOOLS: Final = {each.tool.program: each.tool for each in ECOSYSTEMS.values() if each.tool}
 
@@ -50,7 +52,7 @@ def _ask_version(program: str, asked: str) -> str:
 
 def leave_out(lacking: str) -> NoReturn:
     """Skip the test for the lack of it, or fail in CI."""
-    if os.environ.get("CI") == "true":
+    if IN_CI:
         pytest.fail(f"{lacking}; CI runs every test")
     pytest.skip(lacking)
 

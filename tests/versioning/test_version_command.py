@@ -7,6 +7,7 @@ import json
 import os
 import re
 from datetime import UTC, datetime
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 import pytest
@@ -40,15 +41,17 @@ def write(root: Path, files: Mapping[str, str]) -> None:
 
 def repository(root: Path, files: Mapping[str, str], *tags: str) -> Path:
     """Its first commit released what has a tag."""
-    write(root, files)
+    root.mkdir(parents=True, exist_ok=True)
     git(root, "init", "--quiet", "--initial-branch=main")
-    commit(root, "chore: start", {})
+    commit(root, "chore: start", files)
     for tag in tags:
         git(root, "tag", tag)
     return root
 
 
 def commit(root: Path, message: str, files: Mapping[str, str]) -> None:
+    if any(PurePath(name).name == "Cargo.toml" for name in files):
+        require_tool("cargo")  # which reads it
     write(root, files)
     git(root, "add", "--all")
     git(root, "commit", "--quiet", "--message", message)

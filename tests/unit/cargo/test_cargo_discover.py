@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 
 import fakes
+from integration.tools import require_tool
 from releasekit.ecosystems.cargo import build, crate_file, discover
 from releasekit.ecosystems.cargo.build import Packager
 from releasekit.ecosystems.cargo.destination import Destination
@@ -608,6 +609,7 @@ def test_a_wildcard_is_told_from_no_version(
     tmp_path: Path, table: str, shared: str, is_wild: bool
 ) -> None:
     """R63: `cargo metadata` says "*" for both, and `cargo package` takes the wildcard."""
+    require_tool("cargo")
     top = f'[workspace]\nmembers = ["a"]\n[workspace.dependencies]\n{shared}\n'
     for name, text in (("", top), ("a", f"{table}\n"), ("x", "")):
         directory = tmp_path / name

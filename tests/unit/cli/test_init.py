@@ -294,6 +294,7 @@ def test_go_modules_get_their_last_versions_and_a_tag_that_is_none_of_theirs(
     root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """R68: of a repository whose versions are its tags, the plan and `check` are right as well."""
+    require_tool("go")
     go = "module example.com/h%s\n\ngo 1.22\n"
     write(root, {"go.mod": go % "", "sub/go.mod": go % "/sub", "v2/go.mod": go % "/v2"})
     write(root, {"tools/go.mod": go % "/tools", "h.go": "package h\n"})
