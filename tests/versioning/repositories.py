@@ -93,7 +93,7 @@ class Repository:
                     Counted(self.root, processes),
                     self.root / self.workspace,
                     options or VersionOptions(),
-                    packs=lambda _, path: not path.startswith("scripts/"),
+                    packs=lambda _, path: not path.startswith(("scripts/", "tests/")),
                     templates=templates or {},
                     find_published=find_published,
                     together=[

@@ -51,10 +51,6 @@ def test_what_breaks_is_major_whatever_its_type(two: Repository, breaking: str) 
     "path",
     [
         "packages/core/tests/test_a.py",
-        "packages/core/docs/index.md",
-        "packages/core/CHANGELOG.md",
-        "packages/core/uv.lock",
-        "packages/core/sub/__tests__/a.js",
         "packages/core/scripts/deploy.py",
         ".github/workflows/release.yml",
         "elsewhere/a.py",

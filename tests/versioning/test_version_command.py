@@ -1067,3 +1067,62 @@ def test_a_repository_without_commits_is_told_so(
     assert "rev-list" not in told
     assert code == (0 if command == "plan" else 2)
     assert ("has no commit yet" in told) is (command != "plan")
+
+
+@pytest.mark.parametrize(
+    ("files", "place"),
+    [
+        ({"releasekit.toml": '[go]\nverify = false\nversions."kit" = "1.0.0"\n'}, "kit"),
+        ({"releasekit.toml": '[go]\nverify = false\nversion = "1.0.0"\n'}, "kit"),
+        (
+            {
+                "releasekit.toml": '[go]\nverify = false\nversion-file = "VERSION"\n',
+                "kit/VERSION": "1.0.0\n",
+            },
+            "kit",
+        ),
+    ],
+)
+def test_what_came_since_a_go_module_went_out_counts_without_its_tag(
+    files: dict[str, str], place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R68: as where the tag was pushed, and not fetched."""
+    module = f"{place}/go.mod", f"module example.com/{place}\n\ngo 1.22\n"
+    root = repository(tmp_path / "w", dict([module]) | {f"{place}/a.go": "package kit\n"} | files)
+    assert main(["publish", str(root)]) == 0
+    commit(root, "feat: more", {f"{place}/b.go": "package kit\n"})
+    capsys.readouterr()
+    assert main(["version", str(root), "--dry-run"]) == 0
+    assert "v1.0.0 → v1.1.0  minor  feat: more" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("manifest", "source"),
+    [
+        ("pyproject.toml", "src/acme_kit/examples/a.py"),
+        ("pyproject.toml", "acme_kit/docs/a.py"),
+        ("package.json", "lib/docs/a.js"),
+        ("package.json", "lib/test/a.js"),
+        ("Cargo.toml", "src/examples/mod.rs"),
+        ("go.mod", "test/a.go"),
+        ("pom.xml", "src/main/java/com/example/A.java"),
+    ],
+)
+def test_what_users_get_counts_whatever_its_directory_is_called(
+    manifest: str, source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R64: what a plan warns of as changed is what gets a version."""
+    manifests = {
+        "pyproject.toml": member("acme-kit", "1.0.0"),
+        "package.json": '{"name": "kit", "version": "1.0.0", "main": "lib/index.js"}',
+        "Cargo.toml": '[package]\nname = "kit"\nversion = "1.0.0"\nedition = "2021"\n',
+        "go.mod": "module example.com/kit\n\ngo 1.22\n",
+        "pom.xml": "<project><modelVersion>4.0.0</modelVersion><groupId>com.example</groupId>"
+        "<artifactId>kit</artifactId><version>1.0.0</version></project>",
+    }
+    files = {manifest: manifests[manifest], "lib/index.js": "", "src/lib.rs": "", source: "\n"}
+    files |= {"releasekit.toml": '[go]\nversion = "1.0.0"\n'} if manifest == "go.mod" else {}
+    root = repository(tmp_path / "w", files, "v1.0.0")
+    commit(root, "fix: less", {source: "\n\n"})
+    assert main(["version", str(root), "--dry-run"]) == 0
+    assert "1.0.1  patch  fix: less" in capsys.readouterr().out

@@ -168,8 +168,8 @@ class VersionOptions(OptionTable):
     ignore: Annotated[
         tuple[str, ...],
         Option(
-            "Globs of files that no package is released for, besides tests, documentation, "
-            "examples, changelogs and lock files; `!GLOB` puts some back."
+            "Globs of files that no package is released for, besides those that users do not get "
+            "(tests, documentation, changelogs); `!GLOB` puts some back."
         ),
     ] = ()
     paths: Annotated[

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from collections import defaultdict
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from releasekit.errors import ConfigError, did_you_mean
 from releasekit.problems import Problem
@@ -19,14 +18,6 @@ if TYPE_CHECKING:
     from releasekit.model import Package, PackageId
 
     Packs = Callable[[PackageId, str], bool]
-
-# What the users of a package do not notice, by its path below the directory of the package.
-_IGNORED: Final = re.compile(
-    r"(?:.*/)?(?:\.github|__tests__|benches|benchmarks|docs?|examples?|tests?)/.*"
-    r"|(?:.*/)?(?:changelog|changes|history)(?:\.[a-z]+)?"
-    r"|(?:.*/)?(?:cargo\.lock|go\.sum|package-lock\.json|pnpm-lock\.yaml|uv\.lock|yarn\.lock)",
-    re.IGNORECASE | re.DOTALL,
-)
 
 
 def index_names(packages: Iterable[PackageId]) -> dict[str, list[PackageId]]:
@@ -135,7 +126,7 @@ class Owners:
             package
             for package, name in self._places.locate(path)
             # The last one counts.
-            if (said[-1] if said else not _IGNORED.fullmatch(name) and self._packs(package, name))
+            if (said[-1] if said else self._packs(package, name))
         }
         further = () if is_above else self._further
         return frozenset(owners) | {package for glob, package in further if glob.matches(parts)}

@@ -22,6 +22,7 @@ from releasekit.host.files import exists, follow, inside, is_file
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 from releasekit.problems import Problem
 from releasekit.report.text import few
+from releasekit.text.toml_text import find_value, parse_toml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from releasekit.ecosystems.go import Options
     from releasekit.ecosystems.go.gomod import GoMod, Replace
+    from releasekit.ecosystems.interface import Read
 
 ECOSYSTEM: Final = "go"
 # The same words for all modules: there may be a hundred.
@@ -407,6 +409,22 @@ def find_version(module: str, directory: Path, root: Path, options: Options) -> 
             if path.is_file():
                 return _with_v(read_version(path)), path
     return _with_v(options.version), ("go", "version")
+
+
+def version_at(place: Place, read: Read, config_file: Path) -> str:
+    """What stood at the place of a version at another time, with its `v`; empty for nothing."""
+    path = place if isinstance(place, Path) else config_file
+    data = read(path) if place else None
+    if data is None:
+        return ""
+    try:
+        text = data.decode()
+        if isinstance(place, Path):
+            return _with_v(text[slice(*find_in_file(text, path))])
+        found = find_value(parse_toml(text), place)
+        return _with_v(found) if isinstance(found, str) else ""
+    except (ValueError, ManifestError):
+        return ""
 
 
 def read_version(path: Path) -> str:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.go import Options
     from releasekit.ecosystems.go.discover import Module
     from releasekit.ecosystems.go.release import Lookup
-    from releasekit.ecosystems.interface import Built, Into, Registry
+    from releasekit.ecosystems.interface import Built, Into, Read, Registry
     from releasekit.model import Package, PlannedPackage
     from releasekit.versioning.edits import Edits
 
@@ -153,6 +153,10 @@ class GoTarget(Target):
             }
         edit_versions(modules, versions, edits, edits.root / self._go.config_file)
         return ()
+
+    def version_at(self, package: Package, read: Read, /) -> str:
+        place = self._modules[package.id.name].version_place
+        return discover.version_at(place, read, self._found.root / self._go.config_file)
 
     def try_out(self, package: Package, shared: Path, /) -> Trial:
         # Another toolchain would be fetched, and executed.
