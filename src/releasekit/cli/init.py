@@ -148,6 +148,10 @@ next:
 """
 
 
+_PREBUILT: Final = f"{DOCS}/prebuilt.md#python-cibuildwheel"
+_DIST: Final = f"""\
+# dist: ${{{{ runner.temp }}}}/dist  # with the wheels of jobs before this one: {_PREBUILT}
+"""
 # Of a package that is left out for what `plan` says of it.
 _HOLDS: Final = "is new, and holds the others"
 # What computes a version from tags, as manifests name it: backends, their plugins, a source.
@@ -263,6 +267,7 @@ async def run(config: Config, session: Session) -> int:
         names = {package.id.ecosystem for package in (*chosen, *waiting, *later)}
         draft = replace(draft, excluded=doubted)
         from_tags = await _find_tagged_only(chosen, targets, top, services)
+        native = await _find_native(chosen, targets)
         tried = await _try_out(
             group,
             given,
@@ -285,6 +290,9 @@ async def run(config: Config, session: Session) -> int:
         for name, ecosystem in session.ecosystems.items()
         if name in names and ecosystem.setup is not None
     }
+    native = [each for each in native if each in chosen]
+    for name in {each.id.ecosystem for each in native}:
+        setups[name] = replace(setups[name], inputs=setups[name].inputs + _DIST)
     pushed = {name for name, setup in setups.items() if setup.pushes}
     taken = _find_taken(chosen, tags, own_tags)
     between = [each for each in from_tags if each in chosen and _is_between_tags(each)]
@@ -346,6 +354,7 @@ async def run(config: Config, session: Session) -> int:
             for each in unread
             if each.file == PRE_MODE
         ),
+        *_describe_native(native),
         *_describe_between(between, tags, own_tags),
         *_describe_versions(chosen, waiting, taken, own_tags, pushed, from_tags),
         *(
@@ -360,6 +369,16 @@ async def run(config: Config, session: Session) -> int:
     said += [f"{number}. {step}" for number, step in enumerate(steps, 3)]
     print("\n".join(map(log_line, said)), file=session.out)
     return 0
+
+
+async def _find_native(packages: Sequence[Package], targets: Mapping[str, Target]) -> list[Package]:
+    """Those whose wheels, built in one job, PyPI would refuse."""
+    return [
+        each
+        for each in packages
+        for it in await targets[each.id.ecosystem].find_warnings(each, each.prebuilt)
+        if it.name is WarningName.PLATFORM_TAG
+    ]
 
 
 def _list_all(targets: Mapping[str, Target]) -> list[Package]:
@@ -629,6 +648,16 @@ def _describe_versions(
         )
     elif taken:
         yield f"Give packages their next versions, and commit them. Tagged already: {few(taken, 3)}"
+
+
+def _describe_native(packages: Sequence[Package]) -> Iterator[str]:
+    """What has to be done about wheels that the job cannot build."""
+    if packages:
+        yield (
+            f"Build the wheels of {few([str(each.id) for each in packages], 3)} in jobs before "
+            f"`publish`, for each platform, and name their directory in `dist`, as {_PREBUILT} "
+            "shows: the job would build linux_x86_64 alone, which PyPI refuses"
+        )
 
 
 def _describe_between(

@@ -410,7 +410,9 @@ class Target:
     async def find_warnings(
         self, _package: Package, _artifacts: Sequence[Artifact], /
     ) -> list[PackageWarning]:
-        """What the users of the package would regret, read from what was built of it."""
+        """What the users of the package would regret, read from what was built of it, and what can
+        be foreseen of what is still to be built.
+        """
         return []
 
     def pinned_apart(

@@ -96,7 +96,7 @@ async def with_warnings(
         ]
         if planned.action is Action.UPLOAD:
             warnings += await target.find_warnings(planned.package, planned.artifacts)
-        elif planned.action is Action.PUBLISH and planned.package.prebuilt:
+        elif planned.action is Action.PUBLISH:
             warnings += await target.find_warnings(planned.package, planned.package.prebuilt)
         return replace(planned, warnings=levels.apply(warnings))
 

@@ -523,6 +523,38 @@ def test_a_build_is_no_step_below_a_directory_with_a_strange_name(root: Path, pl
     assert list_commands(root) == []
 
 
+NATIVE = """\
+[project]
+name = "acme"
+version = "1.2.0"
+[build-system]
+requires = ["maturin>=1"]
+build-backend = "maturin"
+"""
+
+
+@pytest.mark.parametrize("registry", ["", "dir:registry", "set"])
+def test_wheels_of_many_platforms_come_from_other_jobs(
+    root: Path, capsys: pytest.CaptureFixture[str], registry: str
+) -> None:
+    """R63: PyPI refuses what one job builds; other registries take it, and so does PyPI where the
+    settings let maturin name a standard.
+    """
+    write(root, {"pyproject.toml": NATIVE, "src/lib.rs": ""})
+    if registry == "set":
+        text = '[pypi.config-settings]\nbuild-args = "--compatibility pypi"\n'
+        write(root, {"releasekit.toml": text})
+    where = [str(root), *([f"--registry={registry}"] if registry.startswith("dir:") else [])]
+    assert main(["init", *where]) == 0
+    said = capsys.readouterr().out
+    build = "\n3. Build the wheels of pypi:acme in jobs before `publish`, for each platform, and"
+    assert (build in said) is (not registry)
+    workflow = (root / ".github/workflows/release.yml").read_text()
+    assert ("\n          # dist: ${{ runner.temp }}/dist  # with the wheels" in workflow) is (
+        not registry
+    )
+
+
 BUILT = '{"name": "%s", "version": "1.2.0", "scripts": {"build": "tsc"}, %s}'
 
 

@@ -120,8 +120,12 @@ def test_who_builds_without_a_sandbox_is_warned(
     assert names(warned(tmp_path, plan(brought), target, sandbox=within)) == {"core": []}
 
 
-async def empty(_package: Package, _artifacts: Sequence[Artifact]) -> list[PackageWarning]:
-    return [EMPTY]
+async def empty(_package: Package, artifacts: Sequence[Artifact]) -> list[PackageWarning]:
+    return [EMPTY] if artifacts else []
+
+
+async def foreseen(package: Package, artifacts: Sequence[Artifact]) -> list[PackageWarning]:
+    return [EMPTY] if package == CORE and not artifacts else []
 
 
 def placed(made: Plan, root: Path) -> Plan:
@@ -678,8 +682,15 @@ def test_what_changed_in_a_package_left_out_is_not_its_parents(tmp_path: Path) -
 
 def test_what_an_earlier_run_built_is_examined_again(tmp_path: Path) -> None:
     made = replace(plan(CORE, APP, actions={"core": Action.UPLOAD}), commit="")
-    target = FakeTarget(FakeWorkspace(), FakeRegistry(), find_warnings=empty)
+    target = FakeTarget(FakeWorkspace(), FakeRegistry(), find_warnings=foreseen)
     assert names(warned(tmp_path, made, target)) == {"core": ["empty-package"], "app": []}
+
+
+def test_what_is_foreseen_of_a_build_is_said_before_it(tmp_path: Path) -> None:
+    """R63"""
+    target = FakeTarget(FakeWorkspace(), FakeRegistry(), find_warnings=foreseen)
+    found = warned(tmp_path, replace(plan(CORE, APP), commit=""), target)
+    assert names(found) == {"core": ["empty-package"], "app": []}
 
 
 def test_what_came_from_elsewhere_is_examined_in_the_plan(tmp_path: Path) -> None:

@@ -16,8 +16,10 @@ from releasekit.ecosystems.pypi.distribution import (
     check_metadata,
     find_pinned_apart,
     find_warnings,
+    foresee_platform,
     refuse_unpinned,
 )
+from releasekit.ecosystems.pypi.manifest import parse_project, read_pyproject
 from releasekit.errors import PackageError
 from releasekit.problems import Problem
 
@@ -78,6 +80,39 @@ def test_wheels_that_were_never_repaired_are_said(
     package = distributions.package()
     file = wheel(tmp_path, package, tags, "acme_core.so")
     assert ("platform-tag" in found(package, file)) is refused
+
+
+LEGACY = 'requires = ["setuptools"]'
+
+
+@pytest.mark.parametrize(
+    ("system", "setup", "compiler"),
+    [
+        ('requires = ["maturin"]\nbuild-backend = "maturin"', "", "build backend maturin"),
+        ('requires = []\nbuild-backend = "mesonpy"', "", "build backend mesonpy"),
+        ('requires = []\nbuild-backend = "scikit_build_core.build"', "", "build backend scikit_"),
+        ('requires = ["setuptools", "Cython>=3"]', "", "build requirement Cython>=3"),
+        ('requires = ["setuptools-rust"]', "", "build requirement setuptools-rust"),
+        (f"{LEGACY}\n[tool.cibuildwheel]", "", "[tool.cibuildwheel]"),
+        (f"{LEGACY}\n[[tool.setuptools.ext-modules]]", "", "[tool.setuptools] ext-modules"),
+        (LEGACY, "setup(\n    ext_modules=[1])", "setup.py (`ext_modules=`)"),
+        (LEGACY, "from skbuild import setup", "setup.py (`from skbuild`)"),
+        (LEGACY, "# ext_modules = []\nsetup()", ""),
+        (LEGACY, "\0\xff", ""),
+        ('requires = ["cythonize-not", "mypy-x"]', "", ""),
+        (LEGACY, "", ""),
+    ],
+)
+def test_a_wheel_for_one_machine_is_foreseen(
+    tmp_path: Path, system: str, setup: str, compiler: str
+) -> None:
+    """R63: PyPI refuses it, and the plan says so before it is built."""
+    path = tmp_path / "pyproject.toml"
+    path.write_text(f'[project]\nname = "acme"\nversion = "1"\n[build-system]\n{system}\n')
+    if setup:
+        (tmp_path / "setup.py").write_bytes(setup.encode("latin-1"))
+    said = [each.message for each in foresee_platform(parse_project(read_pyproject(path), path))]
+    assert [each.startswith(f"{compiler}") for each in said] == [True] * bool(compiler)
 
 
 @pytest.mark.parametrize("on_pypi", [True, False])

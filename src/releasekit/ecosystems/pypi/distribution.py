@@ -37,12 +37,13 @@ from releasekit.ecosystems.shared.archives import (
 )
 from releasekit.ecosystems.shared.artifacts import find_too_large
 from releasekit.ecosystems.shared.packages import not_a_package
-from releasekit.errors import PackageError
+from releasekit.errors import ConfigError, PackageError
 from releasekit.host import durable
 from releasekit.host.artifact_reader import open_artifact
+from releasekit.host.files import is_file, read_text
 from releasekit.http.client import one_line
 from releasekit.model import PackageWarning, WarningName
-from releasekit.problems import Problem
+from releasekit.problems import DOCS, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.config.values import Dist
+    from releasekit.ecosystems.pypi.manifest import PyProject
     from releasekit.model import Artifact, Package
 
 MAX_METADATA_BYTES: Final = 8 * 1024 * 1024
@@ -313,6 +315,33 @@ def find_warnings(
     # The metadata of all files is the same.
     for raw, unparsed in parsed[:1]:
         yield from check_metadata(raw, unparsed)
+
+
+# https://setuptools.pypa.io/en/latest/userguide/ext_modules.html, https://cffi.readthedocs.io
+# https://scikit-build.readthedocs.io
+_EXTENSIONS: Final = re.compile(
+    r"(?m)^[^#\n]*\b(?:(?:cffi_modules|ext_modules|rust_extensions)\s*=|(?:from|import)\s+skbuild\b)"
+)
+
+
+def foresee_platform(project: PyProject) -> Iterator[PackageWarning]:
+    """What PyPI will say of a wheel that is still to be built: no backend repairs one by itself.
+    Blocks. https://github.com/PyO3/maturin/blob/main/maturin/__init__.py
+    """
+    compiler, setup = project.compiler, project.manifest.with_name("setup.py")
+    if not compiler and is_file(setup):
+        try:
+            found = _EXTENSIONS.search(read_text(setup, max_bytes=MAX_METADATA_BYTES))
+        except ConfigError:  # its build says why
+            found = None
+        compiler = f"setup.py (`{one_line(found[0].strip(), 60)}`)" if found else ""
+    if compiler:
+        yield PackageWarning(
+            name=WarningName.PLATFORM_TAG,
+            message=f"{compiler} compiles: a wheel that is built in this job is for this machine "
+            "alone, and PyPI refuses linux_x86_64 and the like. Build wheels in jobs before this "
+            f"one, and name their directory in `dist`: {DOCS}/prebuilt.md",
+        )
 
 
 def find_pinned_apart(artifacts: Sequence[Artifact], versions: Mapping[str, str]) -> list[str]:

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.shared.packed import Counts
     from releasekit.model import Package
 
-# Backends that pack other files than Python, and may take any file to make them.
-_COMPILING: Final = ("maturin", "mesonpy", "scikit_build_core", "setuptools_rust")
 # The tables that tell these backends about files; their others are about environments.
 _OF_FILES: Final = (
     *(("flit",), ("hatch", "build"), ("hatch", "metadata"), ("hatch", "version"), ("pdm", "build")),
@@ -156,7 +154,7 @@ def packs(package: Package, tracked: Collection[str]) -> Counts:
     backend = manifest.read_build_system(document, package.manifest).backend
     tool = table_in(document, "tool")
     takes_all = (
-        backend.startswith(_COMPILING)
+        backend.startswith(manifest.COMPILING)
         or "hooks" in table_in(table_in(tool, "hatch"), "build")
         or any(name.endswith((".c", ".pyx", ".rs")) for name in tracked)
     )

@@ -48,6 +48,13 @@ MAX_REQUIREMENT_CHARS: Final = 4_000
 # https://peps.python.org/pep-0517/#source-trees
 LEGACY_REQUIRES: Final = ("setuptools>=40.8.0",)
 LEGACY_BACKEND: Final = "setuptools.build_meta:__legacy__"
+# Backends that pack other files than Python, and may take any file to make them.
+COMPILING: Final = ("maturin", "mesonpy", "scikit_build_core", "setuptools_rust")
+# What builds beside setuptools or hatchling require to compile.
+_COMPILERS: Final = re.compile(
+    r"(?i)(?:cffi|cython|hatch[-_.]mypyc|mypy|nanobind|pybind11|scikit[-_.]build|setuptools[-_.]rust)"
+    r"(?![\w.-]*\w)"
+)
 POETRY_BACKEND: Final = "poetry.core.masonry.api"
 # What a person can overrule: PyPI and the build backend take such a project.
 APPLICATION: Final = "tool.uv.package is false"
@@ -126,6 +133,7 @@ class PyProject:
     released. `home` is the root of its workspace, `sources` is where uv takes dependencies from,
     and `limits` apply to its build requirements. Of a project that `is_inert`, a build runs no
     code, unless a hatch.toml says so. `goes_to` is another registry than PyPI that its files name.
+    `compiler` is what its manifest names that compiles a part of it; a setup.py may do so, too.
     """
 
     name: str
@@ -142,6 +150,7 @@ class PyProject:
     limits: BuildLimits = UNLIMITED
     is_inert: bool = False
     goes_to: NamedRegistry | None = None
+    compiler: str = ""
 
     @property
     def is_draft(self) -> bool:
@@ -262,7 +271,24 @@ def parse_project(
         dynamic=dynamic,
         unpublishable=unpublishable,
         sources=read_uv_sources(document, path),
+        compiler=_find_compiler(document, system),
     )
+
+
+def _find_compiler(document: Mapping[str, object], system: BuildSystem) -> str:
+    """https://setuptools.pypa.io/en/latest/userguide/ext_modules.html,
+    https://setuptools-rust.readthedocs.io, https://cibuildwheel.pypa.io/en/stable/options/
+    """
+    tool = table_in(document, "tool")
+    if system.backend.startswith(COMPILING):
+        return f"build backend {system.backend}"
+    if "ext-modules" in table_in(tool, "setuptools"):
+        return "[tool.setuptools] ext-modules"
+    for name in ("setuptools-rust", "cibuildwheel"):
+        if name in tool:
+            return f"[tool.{name}]"
+    found = (each for each in system.requires if _COMPILERS.match(each))
+    return next((f"build requirement {each}" for each in found), "")
 
 
 def read_uv_sources(document: Mapping[str, object], path: Path) -> Sources:

@@ -33,6 +33,7 @@ from releasekit.ecosystems.pypi.directory_layout import SimpleDirectory
 from releasekit.ecosystems.pypi.distribution import (
     find_pinned_apart,
     find_warnings,
+    foresee_platform,
     list_names,
     read_dist_metadata,
     read_metadata,
@@ -188,8 +189,16 @@ class PyPITarget(Target):
             if index:
                 index.keep_metadata(artifact, raw)
 
-        find = partial(find_warnings, on_pypi=bool(index and index.is_pypi), keep=keep)
-        return await list_warnings(find, package, artifacts)
+        on_pypi = bool(index and index.is_pypi)
+        find = partial(find_warnings, on_pypi=on_pypi, keep=keep)
+        found = await list_warnings(find, package, artifacts)
+        # Of all settings, only these let maturin name a standard.
+        settings = " ".join(self._options.config_settings.values())
+        is_set = "--compatibility" in settings or "--manylinux" in settings
+        if on_pypi and not is_set and not any(it.filename.endswith(".whl") for it in artifacts):
+            project = self._found.projects[package.id.name]
+            found += await asyncio.to_thread(lambda: list(foresee_platform(project)))
+        return found
 
 
 class PyPI(Resource):
