@@ -18,7 +18,7 @@ from documents import blocks
 from fakes import DECLARED
 from harness.act import OWN_NAME, PROJECT
 from integration.tools import require_tool
-from releasekit.cli.init import write_workflow
+from releasekit.cli.init.workflow import write_workflow
 from releasekit.decided import Decision
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.report import outputs, plan_outputs

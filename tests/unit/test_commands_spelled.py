@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 # What only a person reads who has just typed `releasekit`.
 TERMINAL = {
     *("cli/command_line.py", "cli/approve.py", "cli/change.py", "cli/notes.py", "cli/verify.py"),
-    *("cli/help.py", "cli/init.py", "text/commands.py"),
+    *("cli/help.py", "cli/init/telling.py", "text/commands.py"),
 }
 
 

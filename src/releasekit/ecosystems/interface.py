@@ -531,6 +531,12 @@ class Target:
         """Whether a symbolic link among the same files stands for what it leads to."""
         return True
 
+    def find_unbuilt(self, _package: Package, _names: Collection[str], /) -> str:
+        """A file that the package leads its users to, and that these `names` in it do not have;
+        empty where all are there.
+        """
+        return ""
+
     def compiled_in(self, _package: Package, /) -> Mapping[Package, Collection[Package]]:
         """The packages here whose files may go into what is published of it, by the manifests
         alone, each with those that may take it in.

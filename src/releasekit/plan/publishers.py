@@ -46,11 +46,12 @@ _ACTIONS: Final = {
     "googleapis/release-please-action": ("skip-github-release", r"(?!true)"),
     "google-github-actions/release-please-action": ("skip-github-release", r"(?!true)"),
 }
-# The gaps are bounded, so that a long line takes no long time.
+# The gaps are bounded, so that a long line takes no long time. pkg-pr-new publishes to a place of
+# its own: https://github.com/stackblitz-labs/pkg.pr.new
 _COMMAND: Final = re.compile(
     r"""(?x) (?<![\w./-]) (?:
     (?:npm|pnpm|yarn|bun|lerna|nx|changeset|uv|poetry|hatch|flit|pdm|maturin)
-        (?:\s+ (?!(?:exec|dlx|x)\s) [^\s|;&]{1,100}){0,9}? \s+ publish (?![\w:./=-])
+        (?:\s+ (?!(?:exec|dlx|x|pkg-pr-new)\s) [^\s|;&]{1,100}){0,9}? \s+ publish (?![\w:./=-])
     | cargo (?:\s+ [+-]\S{1,50}){0,5} (?:\s+ (?:workspaces|ws))? \s+ publish (?![\w:./=-])
     | (?:twine|maturin) \s+ upload \b
     | (?:\./)? mvnw? (?:\s+ [^\s|;&]{1,100}){0,20}?

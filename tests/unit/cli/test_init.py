@@ -523,6 +523,45 @@ def test_a_build_is_no_step_below_a_directory_with_a_strange_name(root: Path, pl
     assert list_commands(root) == []
 
 
+def test_the_next_tag_has_the_form_of_the_last_ones(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R68: a tag of another form would be the first of its kind."""
+    write(root, {"package.json": NPM % "acme"})
+    git(root, "add", ".")
+    git(root, "commit", "--quiet", "--message", "x")
+    for tag in ("1.1.0", "nightly"):
+        git(root, "tag", tag)
+    assert main(["init", str(root), f"--registry=dir:{root / 'registry'}"]) == 0
+    assert "\n3. Push a tag: git tag 1.2.0 && git push origin 1.2.0\n" in capsys.readouterr().out
+    assert '    tags: ["[0-9]*"]  # `git tag 1.2.3 && ' in (
+        (root / ".github/workflows/release.yml").read_text()
+    )
+
+
+def test_examples_do_not_take_the_place_of_what_waits_for_a_version(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R68: a package between two releases is meant, and what lies in `examples` is not."""
+    pom = (
+        "<project><modelVersion>4.0.0</modelVersion><groupId>org.acme</groupId>"
+        "<artifactId>%s</artifactId><version>%s</version>%s</project>"
+    )
+    parent = "<packaging>pom</packaging><modules><module>core</module><module>examples/a</module>"
+    write(
+        root,
+        {
+            "pom.xml": pom % ("acme", "1-SNAPSHOT", f"{parent}</modules>"),
+            "core/pom.xml": pom % ("core", "1-SNAPSHOT", ""),
+            "examples/a/pom.xml": pom % ("a", "1", ""),
+        },
+    )
+    assert main(["init", str(root), f"--registry=dir:{root / 'registry'}"]) == 0
+    said = capsys.readouterr().out
+    assert read_written(root).texts == {"exclude-packages": "maven:org.acme:a"}
+    assert "\n3. Give a version to each package that is to be published. None has one now: " in said
+
+
 NATIVE = """\
 [project]
 name = "acme"

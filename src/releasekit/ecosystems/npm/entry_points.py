@@ -84,27 +84,30 @@ def count_excessive_patterns(document: Mapping[str, Any], names: Collection[str]
 
 def find_missing_files(document: Mapping[str, Any], names: Collection[str]) -> list[str]:
     """Each as `key "path"`, once; `names` are the files of the tarball, relative to its root."""
-    missing: dict[str, None] = {}
+    missing = list_missing(document, names)
+    # Whoever bundles all of them leaves out those of other platforms, and works without.
+    optional = table_in(document, "optionalDependencies")
+    bundled = [name for name in list_bundled(document) if name in optional]
+    missing += (("bundleDependencies", name) for name in bundled if not has_bundled(names, name))
+    return [f'{key} "{path}"' for key, path in missing]
+
+
+def list_missing(document: Mapping[str, Any], names: Collection[str]) -> list[tuple[str, str]]:
+    """Each file that is not among these `names`, once, by the key that leads there."""
+    missing: dict[tuple[str, str], None] = {}
     for key, extensions in _TRIED.items():
         path = document.get(key)
         # Packages of types alone have an empty one.
         if isinstance(path, str) and path:
             ends = ("", *extensions, *(f"/index{extension}" for extension in extensions))
             if not any(posixpath.normpath(f"{path}{end}") in names for end in ends):
-                missing[f'{key} "{path}"'] = None
+                missing[key, path] = None
     for key, path in dict.fromkeys(_list_named(document)):
         wanted = posixpath.normpath(path)
         there = _matches(path, names) if _is_pattern(path) else wanted in names
         if not there:
-            missing[f'{key} "{path}"'] = None
-    # Whoever bundles all of them leaves out those of other platforms, and works without.
-    missing |= {
-        f'bundleDependencies "{name}"': None
-        for name in table_in(document, "optionalDependencies")
-        if name in list_bundled(document) and not has_bundled(names, name)
-    }
-    missing |= {f'files "{path}"': None for path in _list_in_vain(document.get("files"), names)}
-    return [*missing]
+            missing[key, path] = None
+    return [*missing, *(("files", path) for path in _list_in_vain(document.get("files"), names))]
 
 
 def _list_in_vain(files: object, names: Collection[str]) -> list[str]:
@@ -127,8 +130,9 @@ def _list_in_vain(files: object, names: Collection[str]) -> list[str]:
 
 
 def _list_named(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    commands = table_in(document, "bin").values()
-    yield from (("bin", path) for path in commands if isinstance(path, str))
+    commands = document.get("bin")
+    paths = commands.values() if isinstance(commands, dict) else [commands]
+    yield from (("bin", path) for path in paths if isinstance(path, str))
     yield from (("exports", path) for path in list_entry_points(document.get("exports")))
 
 

@@ -20,6 +20,7 @@ from releasekit.ecosystems.npm.entry_points import (
     count_excessive_patterns,
     find_missing_files,
     list_entry_points,
+    list_missing,
 )
 from releasekit.ecosystems.npm.manifest import FIELDS, MAX_BYTES, parse_manifest, read_manifest
 from releasekit.ecosystems.npm.reference import Reference
@@ -136,6 +137,20 @@ def follows_links(package: Package, tracked: Collection[str]) -> bool:
     """
     document = read_manifest(package.manifest)
     return _is_built(document, _parse_files(document), tracked)
+
+
+def find_unbuilt(package: Package, names: Collection[str]) -> str:
+    """As `interface.Target` has it. https://pnpm.io/package_json#publishconfig"""
+    document = read_manifest(package.manifest)
+    published = table_in(document, "publishConfig")
+    directory = {"files": [published["directory"]]} if "directory" in published else {}
+    tables = [
+        each
+        for each in (document, published, directory)
+        if not count_excessive_patterns(each, names)
+    ]
+    found = [it for each in tables for it in list_missing(each, names)]
+    return posixpath.normpath(found[0][1]).lstrip("/") if found else ""
 
 
 def _parse_files(document: dict[str, Any]) -> Patterns:

@@ -27,6 +27,7 @@ from releasekit.ecosystems.npm.directory_layout import PackumentDirectory
 from releasekit.ecosystems.npm.entry_points import find_warnings
 from releasekit.ecosystems.npm.history import (
     compiled_in,
+    find_unbuilt,
     follows_links,
     inherited_at,
     offered_at,
@@ -101,6 +102,7 @@ class NpmTarget(Target):
     packs = staticmethod(packs)
     follows_links = staticmethod(follows_links)
     takes_in = staticmethod(takes_in)
+    find_unbuilt = staticmethod(find_unbuilt)
 
     def __init__(
         self, workspace: NpmWorkspace, registry: Registry, *, config: Config, options: Options

@@ -1,0 +1,311 @@
+"""What is in the repository: packages, tags, workflows, and what a releasekit.toml is to say."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from releasekit.cli.init.trial import Draft, Untold, join_settings, write_settings
+from releasekit.cli.session import open_targets, open_workspace, say
+from releasekit.config.locations import FILENAME
+from releasekit.ecosystems.shared.documents import table_in
+from releasekit.errors import CommandFailed, ConfigError, PackageError, ReleasekitError
+from releasekit.git.commits import Commits
+from releasekit.git.remote import Remote
+from releasekit.git.versions import find_versions
+from releasekit.graph import reachable
+from releasekit.host.files import exists, read_text, repository_of
+from releasekit.host.forges import ForgePlace
+from releasekit.model import WarningName
+from releasekit.plan.make import collect_packages, with_doubt
+from releasekit.plan.registries import ask_all
+from releasekit.plan.unlisted_packages import find_unlisted, mark_unread
+from releasekit.problems import Problem
+from releasekit.report.text import describe_private, few
+from releasekit.versioning.released import UNSAID, list_own_tags, name_unsaid
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from releasekit.aio import Group
+    from releasekit.cli.session import Session
+    from releasekit.config.config import Config
+    from releasekit.ecosystems.interface import Services, Target
+    from releasekit.model import Package, PackageId
+    from releasekit.plan.make import Survey
+    from releasekit.plan.unlisted_packages import NestedPackages
+
+_MAX_BYTES: Final = 1024 * 1024
+# What computes a version from tags, as manifests name it: backends, their plugins, a source.
+# https://setuptools-scm.readthedocs.io, https://github.com/ofek/hatch-vcs
+# https://github.com/python-versioneer/python-versioneer, https://versioningit.readthedocs.io
+# https://github.com/mtkennerly/poetry-dynamic-versioning, https://gitlab.com/WillDaSilva/flit_scm
+# https://setuptools-git-versioning.readthedocs.io, https://backend.pdm-project.org/metadata/
+_FROM_TAGS: Final = re.compile(
+    r"""(?mix) ^[^#\n]* (?: (?:setuptools|flit)[-_]scm | hatch-vcs | vcs-versioning | versioneer
+    | versioningit | dynamic-versioning | setuptools-git-versioning
+    | \bsource\s*=\s*["'](?:scm|vcs)["'] )"""
+)
+# What such a tool makes of a commit between two tags.
+_BETWEEN_TAGS: Final = re.compile(r"[-.+]dev|\+|dirty|snapshot", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repository:
+    """What `init` goes by. Packages are `chosen` to be published; others are `waiting` for a
+    version, where none is chosen, or have a place in a `later` release. Versions of some come
+    `from_tags`; `native` ones have wheels that PyPI refuses where one job builds them.
+    """
+
+    config: Config
+    survey: Survey
+    targets: Mapping[str, Target]
+    top: Path
+    place: ForgePlace | None
+    tags: Mapping[str, str]
+    own_tags: Mapping[PackageId, Mapping[str, str]]
+    is_new: bool
+    draft: Draft
+    chosen: Sequence[Package]
+    waiting: Sequence[Package]
+    later: Sequence[Package]
+    from_tags: Sequence[Package]
+    native: Sequence[Package]
+    ecosystems: Collection[str]
+    notes: Sequence[str]
+
+    @property
+    def is_on_github(self) -> bool:
+        """Or perhaps; another forge takes no workflow."""
+        return self.place is None or self.place.kind == "github"
+
+    def leave_out(self, packages: Sequence[Package]) -> Repository:
+        out = {each.id for each in packages}
+        chosen, from_tags, native = (
+            [each for each in known if each.id not in out]
+            for known in (self.chosen, self.from_tags, self.native)
+        )
+        return replace(self, chosen=chosen, from_tags=from_tags, native=native)
+
+
+async def survey_repository(group: Group, given: Config, session: Session) -> Repository:
+    """Say what cannot be read. Raises ConfigError where there is nothing to publish."""
+    config, survey, services = await open_workspace(group, given, session)
+    targets = await open_targets(group, config, session, services, survey.tree)
+    top = repository_of(config.root) or config.root
+    url = await Remote(config.tagging.remote, services.git).find_url()
+    tags: Mapping[str, str] = {}
+    with suppress(CommandFailed):  # what is no repository has none
+        tags = await Commits(top, services.processes).list_tags()
+    for line in survey.describe_unread(config.package_filter):
+        say(mark_unread(line), session)
+    say(survey.describe_foreign(config.root, config.package_filter), session)
+
+    async def take_in(draft: Draft) -> Mapping[str, Target]:
+        joined = join_settings(given, write_settings(draft, session, ()), session)
+        return await open_targets(group, joined, session, services, survey.tree)
+
+    def find_tags(known: Mapping[str, Target]) -> Mapping[PackageId, Mapping[str, str]]:
+        return list_own_tags(list_all(known), config.root, top, tags)
+
+    own_tags = find_tags(targets)
+    draft = _make_draft(config, targets, find_unlisted(survey.nested, targets), own_tags)
+    is_new = not config.config_file and not exists(config.root / FILENAME)
+    notes = []
+    listed = _list_places((top, config.root))
+    if is_new and draft.unlisted and not draft.meant and (tags or listed):
+        try:
+            known = await take_in(replace(draft, meant=draft.unlisted))
+        except ReleasekitError as error:
+            where = few([each.where for each in draft.unlisted], 3)
+            notes.append(f"it is unknown whether packages in {where} have tags: {error}")
+        else:
+            meant = _list_meant(draft.unlisted, known, find_tags(known), listed)
+            draft = replace(draft, meant=meant)
+    if is_new and (draft.meant or any(each.tag for each in draft.untold)):
+        targets = await take_in(draft)
+        own_tags = find_tags(targets)
+    chosen, doubted, silent = await _choose(config, targets, own_tags)
+    if doubted and not chosen:
+        # Without these, versions between two tags may be those of the next release.
+        without = replace(draft, excluded=doubted)
+        known = await take_in(without) if is_new else targets
+        meant, *_ = await _choose(config, known, own_tags)
+        if meant or any(is_new and it.unpublishable for it in _list_waiting(known, draft)):
+            targets, chosen = known, meant
+        else:
+            chosen, doubted = doubted, []
+    draft = replace(draft, excluded=doubted)
+    waiting = _list_waiting(targets, draft)
+    if not chosen and not waiting:
+        raise ConfigError(
+            f"{config.root}: there is no package to publish here: "
+            + "; ".join(describe_private(list_all(targets))),
+            problem=Problem.NO_PACKAGES,
+        )
+    taken_in = {directory for each in draft.meant for directory in each.packages}
+    # One between two releases, as a -SNAPSHOT is, has a place in the next one.
+    later = [it for it in waiting if chosen and it.unpublishable and it.directory in taken_in]
+    waiting = [] if chosen else waiting
+    return Repository(
+        config=config,
+        survey=survey,
+        targets=targets,
+        top=top,
+        place=ForgePlace.of_remote(url),
+        tags=tags,
+        own_tags=own_tags,
+        is_new=is_new,
+        draft=draft,
+        chosen=chosen,
+        waiting=waiting,
+        later=later,
+        from_tags=await _find_tagged_only(chosen, targets, top, services),
+        native=await _find_native(chosen, targets),
+        ecosystems={each.id.ecosystem for each in (*chosen, *waiting, *later)},
+        notes=[*notes, *silent],
+    )
+
+
+async def _find_native(packages: Sequence[Package], targets: Mapping[str, Target]) -> list[Package]:
+    """Those whose wheels, built in one job, PyPI would refuse."""
+    return [
+        each
+        for each in packages
+        for it in await targets[each.id.ecosystem].find_warnings(each, each.prebuilt)
+        if it.name is WarningName.PLATFORM_TAG
+    ]
+
+
+def list_all(targets: Mapping[str, Target]) -> list[Package]:
+    return [package for target in targets.values() for package in target.workspace.packages]
+
+
+def _make_draft(
+    config: Config,
+    targets: Mapping[str, Target],
+    unlisted: Sequence[NestedPackages],
+    tags: Mapping[PackageId, Mapping[str, str]],
+) -> Draft:
+    untold = []
+    for package in list_all(targets):
+        own = tags.get(package.id, {})
+        if version := targets[package.id.ecosystem].find_untold(package, own):
+            untold.append(Untold(package, version, own.get(version, "")))
+    has_own = untold or any(
+        targets[each.id.ecosystem].takes_version(each) for each in list_all(targets)
+    )
+    return Draft(config=config, unlisted=unlisted, meant=() if has_own else unlisted, untold=untold)
+
+
+def _list_meant(
+    unlisted: Sequence[NestedPackages],
+    targets: Mapping[str, Target],
+    tags: Mapping[PackageId, Mapping[str, str]],
+    listed: Collection[Path],
+) -> list[NestedPackages]:
+    """Those with a package that has tags of its own, or is `listed` for another tool."""
+    meant = {
+        (name, each.directory)
+        for name, target in targets.items()
+        for each in target.workspace.packages
+        if target.takes_version(each) and (tags.get(each.id) or each.directory in listed)
+    }
+    return [each for each in unlisted if any((each.ecosystem, it) in meant for it in each.packages)]
+
+
+def _list_places(roots: Collection[Path]) -> set[Path]:
+    """The directories of what release-please releases, by the same reading as `find_unread`.
+    https://github.com/googleapis/release-please/blob/main/docs/manifest-releaser.md
+    """
+    return {
+        Path(os.path.normpath(root / name))
+        for root in roots
+        for file in ("release-please-config.json", ".github/release-please-config.json")
+        for name in table_in(read_document(root / file), "packages")
+        if isinstance(name, str)
+    }
+
+
+def _list_waiting(targets: Mapping[str, Target], draft: Draft) -> list[Package]:
+    """Those that are published once they have another version, or any."""
+    untold = [each.package for each in draft.untold]
+    takes = [each for each in list_all(targets) if targets[each.id.ecosystem].takes_version(each)]
+    return [*takes, *untold]
+
+
+async def _choose(
+    config: Config,
+    targets: Mapping[str, Target],
+    tags: Mapping[PackageId, Mapping[str, str]],
+) -> tuple[list[Package], list[Package], list[str]]:
+    """The packages to publish, and those that hardly anybody means to, unless the others need them;
+    and what is not known of these. One that has tags, or is on its registry, is meant. Raises
+    ConfigError where there is nothing at all.
+    """
+    found = [
+        with_doubt(package, config.root)
+        for package in collect_packages(targets, config.root, config.package_filter)
+        if not package.unpublishable
+    ]
+    doubted = [each for each in found if each.doubt and not tags.get(each.id)]
+    answers = await ask_all(doubted, targets)
+    unsure = {each.id for each in doubted}
+    silent: dict[str, PackageError] = {}
+    for package in doubted:
+        answer, is_new = answers[package.id], targets[package.id.ecosystem].is_new
+        if isinstance(answer, PackageError):
+            silent.setdefault(package.id.ecosystem, answer)
+        elif answer is not None or (is_new is not None and not is_new(package.id)):
+            unsure.discard(package.id)
+    needs = {each.id: {need.on for need in each.dependencies} for each in found}
+    meant = [each.id for each in found if each.id not in unsure]
+    kept = reachable(meant, lambda each: needs.get(each, ()))
+    notes = [
+        f"{name}: it is unknown whether its registry has packages that are left out: {error}"
+        for name, error in silent.items()
+    ]
+    left_out = [each for each in found if each.id not in kept]
+    return [each for each in found if each.id in kept], left_out, notes if left_out else []
+
+
+async def _find_tagged_only(
+    packages: Sequence[Package], targets: Mapping[str, Target], top: Path, services: Services
+) -> list[Package]:
+    """Those whose versions tags say: their manifests do not, and name a tool that asks git, or the
+    version is that of a commit between two tags.
+    """
+    commits = Commits(top, services.processes)
+    asked = [
+        (each, name_unsaid(targets[each.id.ecosystem].version_at), commits.head)
+        for each in packages
+    ]
+    try:
+        said = await find_versions(asked, commits)
+    except CommandFailed:
+        return []  # nothing is committed
+    unsaid = [each for each in packages if said.get((each.id, commits.head)) == UNSAID]
+    return [each for each in unsaid if is_between_tags(each) or _asks_git(each.manifest)]
+
+
+def is_between_tags(package: Package) -> bool:
+    return _BETWEEN_TAGS.search(package.version) is not None
+
+
+def _asks_git(manifest: Path) -> bool:
+    try:
+        return _FROM_TAGS.search(read_text(manifest, max_bytes=_MAX_BYTES)) is not None
+    except ConfigError:
+        return False
+
+
+def read_document(path: Path) -> dict[str, object]:
+    with suppress(ConfigError, ValueError, RecursionError):
+        document = json.loads(read_text(path, max_bytes=_MAX_BYTES))
+        return document if isinstance(document, dict) else {}
+    return {}
