@@ -174,6 +174,41 @@ def test_a_plan_tells_how_many_of_the_files_of_a_month_a_release_takes(
     assert bool(found) is bool(said)
 
 
+ALL = "<name>n</name><description>d</description><url>u</url><scm><url>s</url></scm>"
+LISTS = (
+    "<licenses><license><name>l</name></license></licenses>"
+    "<developers><developer><id>i</id></developer></developers>"
+)
+OUTSIDE = "<parent><groupId>o</groupId><artifactId>p</artifactId><version>1</version></parent>"
+
+
+@pytest.mark.parametrize(
+    ("body", "place", "missing"),
+    [
+        ("", CENTRAL, "<name>, <description>, <url>, <licenses>, <developers>, <scm>, and"),
+        ("", URL, ""),
+        (ALL + LISTS, CENTRAL, ""),
+        (ALL + "<licenses/><developers><!-- --></developers>", CENTRAL, "<licenses>, <developers>"),
+        (ALL.replace("<url>u", "<url> ") + LISTS, CENTRAL, "<url>, and"),
+        (OUTSIDE, CENTRAL, "<name>, and"),
+        (OUTSIDE + "<name>n</name>", CENTRAL, ""),
+    ],
+)
+def test_a_plan_names_what_central_will_miss_in_a_pom(
+    root: Path, body: str, place: str, missing: str
+) -> None:
+    """R63: before the upload, which is refused as a whole."""
+    write(root / "pom.xml", gav("a") + body)
+
+    async def use(target: Target, package: Package) -> list[str]:
+        assert await target.find_warnings(package, built(root, "a-1.0.pom")) == []
+        return [each.message for each in await target.find_warnings(package, ())]
+
+    tables = {"maven": {"api": "portal"}}
+    said = using(server(), root, use, place=place, ecosystem_tables=tables)
+    assert [f" have no {missing}" in each for each in said] == [True] * bool(missing)
+
+
 def find_excess(root: Path, *steps: PlannedPackage, place: str) -> set[str]:
     """The warnings about these."""
 

@@ -61,6 +61,13 @@ WITHHOLDING: Final[Mapping[str, Withholding]] = {
     ),
 }
 DEPLOY: Final = "maven-deploy-plugin"
+# What a POM of Maven Central has to say. https://central.sonatype.org/publish/requirements/
+REQUIRED: Final = {
+    **{tag: (tag,) for tag in ("name", "description", "url")},
+    "licenses": ("licenses", "license"),
+    "developers": ("developers", "developer"),
+    "scm": ("scm",),
+}
 PORTAL: Final = "central-publishing-maven-plugin"
 # The stronger one first, and all before distributionManagement.
 # https://maven.apache.org/plugins/maven-deploy-plugin/deploy-mojo.html
@@ -122,8 +129,8 @@ class Pom:
     of Maven Central. `goes_to` are the repositories of
     distributionManagement; several where only profiles name them. `diverted` is what of
     `ALTERNATIVES` configures maven-deploy-plugin, which no argument of mvn overrides. One that
-    `offers_snapshots` names a repository of them, which mvn asks for its users too. `stray` is as
-    the document has it.
+    `offers_snapshots` names a repository of them, which mvn asks for its users too. `described` is
+    what of `REQUIRED` it has itself, and `stray` is as the document has it.
     """
 
     path: Path
@@ -140,6 +147,7 @@ class Pom:
     settings: tuple[PluginSetting, ...] = ()
     flattened: bool = False
     offers_snapshots: bool = False
+    described: frozenset[str] = frozenset()
     stray: int = 0
     is_for_portal: bool = False
     goes_to: tuple[str, ...] = ()
@@ -199,6 +207,9 @@ def parse_pom(root: Element, path: Path) -> Pom:
             for layer in _find_layers(root)
             for each in layer.all("repositories", "repository")
         ),
+        described=frozenset(
+            tag for tag, path in REQUIRED.items() if any(map(_has_content, root.all(*path)))
+        ),
         stray=root.stray,
         flattened=any(each.artifact == "flatten-maven-plugin" for each in references),
         spans={
@@ -207,6 +218,10 @@ def parse_pom(root: Element, path: Path) -> Pom:
             if (found := root.child(*path.split("."))) is not None
         },
     )
+
+
+def _has_content(element: Element) -> bool:
+    return bool(element.text.strip() or element.children)
 
 
 def _parse_parent(root: Element) -> Parent | None:

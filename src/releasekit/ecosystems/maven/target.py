@@ -32,7 +32,7 @@ from releasekit.ecosystems.maven.layout import (
     pom_name,
     usual_names,
 )
-from releasekit.ecosystems.maven.pom import parse_pom, pin_versions
+from releasekit.ecosystems.maven.pom import REQUIRED, parse_pom, pin_versions
 from releasekit.ecosystems.maven.portal import Portal, PortalStaging, open_portal
 from releasekit.ecosystems.maven.prebuilt import MavenFiles
 from releasekit.ecosystems.maven.repository import Repository
@@ -41,7 +41,7 @@ from releasekit.ecosystems.maven.signing import GpgSigner
 from releasekit.ecosystems.shared.destinations import find_elsewhere
 from releasekit.ecosystems.shared.packages import batched, unique_by_name
 from releasekit.errors import BuildFailed, ConfigError, PlanError
-from releasekit.model import Action, PackageId
+from releasekit.model import Action, PackageId, PackageWarning, WarningName
 from releasekit.problems import Problem
 from releasekit.report.text import few
 from releasekit.text.escape import clip, visible
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Built, Into, Read, Registry
     from releasekit.ecosystems.maven import Options
     from releasekit.ecosystems.maven.discover import PomProject
-    from releasekit.model import Package, PlannedPackage
+    from releasekit.model import Artifact, Package, PlannedPackage
     from releasekit.versioning.edits import Edits
 
 
@@ -376,6 +376,28 @@ class PortalTarget(MavenTarget):
         self._portal = self.deployment = self.rights = portal
         self.staging = staging
         self.is_new, self.find_excess = portal.is_new, portal.find_excess
+
+    async def find_warnings(
+        self, package: Package, artifacts: Sequence[Artifact], /
+    ) -> list[PackageWarning]:
+        """What Maven Central will find missing in the POM. A parent may have it that only a
+        registry has, but for the name, which nothing inherits.
+        https://maven.apache.org/pom.html#inheritance
+        """
+        if artifacts or self._portal.url.rstrip("/") != CENTRAL:
+            return []
+        above = [*self._found.projects[package.id.name].ancestry()]
+        said = frozenset().union(*(each.pom.described - {"name"} for each in above))
+        said |= above[0].pom.described
+        if above[-1].pom.parent is not None:
+            said |= REQUIRED.keys() - {"name"}
+        if not (missing := [f"<{tag}>" for tag in REQUIRED if tag not in said]):
+            return []
+        message = (
+            f"{above[0].pom.path} and its parents have no {', '.join(missing)}, and Maven Central "
+            "requires these: https://central.sonatype.org/publish/requirements/"
+        )
+        return [PackageWarning(name=WarningName.INVALID_METADATA, message=message)]
 
     def split_singly(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
         """The one upload waits for all builds."""
