@@ -152,7 +152,7 @@ async def make_workspace(
     versioned = [each for each in public if config.package_filter.has_package(each.id)]
     branch, unknown = config.branch, ""
     if not branch:
-        branch, unknown = await _find_branch(commits, services.ci, config)
+        branch, unknown = await find_branch(commits, services.ci, config)
     return Workspace(
         config,
         targets,
@@ -167,7 +167,7 @@ async def make_workspace(
     )
 
 
-async def _find_branch(commits: Commits, ci: CI, config: Config) -> tuple[str, str]:
+async def find_branch(commits: Commits, ci: CI, config: Config) -> tuple[str, str]:
     """The branch that is released from, or why it is unknown: the one that changes are going to be
     merged into, or else that of the job or checked out.
     """

@@ -478,7 +478,7 @@ def test_no_tag_is_proposed_that_says_what_is_there(
         assert main(["init", str(root), f"--registry=dir:{root / 'registry'}"]) == 0
         said = capsys.readouterr().out
         assert f"commit them. Tagged already: {tag}\n" in said
-        assert "git tag v1" not in said
+        assert "git tag v1" not in said.partition("\nnext:")[2]
         git(root, "tag", "--delete", tag)
 
 
@@ -671,10 +671,15 @@ def test_a_prerelease_mode_is_to_be_settled_before_a_tag(
             ".changeset/pre.json": '{"mode": "pre", "tag": "beta"}',
         },
     )
+    git(root, "add", ".")
+    git(root, "commit", "--quiet", "--message", "x")
+    git(root, "checkout", "--quiet", "-b", "next")
     where = [str(root), f"--registry=dir:{root / 'registry'}"]
     assert main(["init", *where]) == 0
     said = capsys.readouterr().out
     assert "\n3. Settle the prerelease mode of .changeset/pre.json, as said above\n4. Push" in said
+    cure = '`branches = { "next" = "beta" }` for mode'
+    assert cure in said
     assert 'write above the tables of releasekit.toml `npm-access = "public"`' in said
     (root / "releasekit.toml").write_text('npm-access = "public"\n')
     assert main(["init", *where]) == 0

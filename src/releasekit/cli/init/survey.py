@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from releasekit.cli.decision import find_branch
 from releasekit.cli.init.trial import Draft, Untold, join_settings, write_settings
 from releasekit.cli.session import open_targets, open_workspace, say
 from releasekit.config.locations import FILENAME
@@ -69,6 +70,7 @@ class Repository:
     place: ForgePlace | None
     tags: Mapping[str, str]
     own_tags: Mapping[PackageId, Mapping[str, str]]
+    branch: str
     is_new: bool
     draft: Draft
     chosen: Sequence[Package]
@@ -100,8 +102,9 @@ async def survey_repository(group: Group, given: Config, session: Session) -> Re
     top = repository_of(config.root) or config.root
     url = await Remote(config.tagging.remote, services.git).find_url()
     tags: Mapping[str, str] = {}
+    commits = Commits(top, services.processes)
     with suppress(CommandFailed):  # what is no repository has none
-        tags = await Commits(top, services.processes).list_tags()
+        tags = await commits.list_tags()
     for line in survey.describe_unread(config.package_filter):
         say(mark_unread(line), session)
     say(survey.describe_foreign(config.root, config.package_filter), session)
@@ -160,6 +163,7 @@ async def survey_repository(group: Group, given: Config, session: Session) -> Re
         place=ForgePlace.of_remote(url),
         tags=tags,
         own_tags=own_tags,
+        branch=config.branch or (await find_branch(commits, services.ci, config))[0],
         is_new=is_new,
         draft=draft,
         chosen=chosen,

@@ -83,7 +83,7 @@ def describe(
         yield from found.survey.describe_unlisted(config.root, tables, about, found.targets)
     deciding = Deciding(
         packages=found.chosen,
-        branch=config.branch,
+        branch=found.branch,
         excluded=[*config.exclude_packages, *(str(each.id) for each in draft.excluded)],
         given=config.given.keys(),
     )

@@ -55,6 +55,7 @@ jobs:
 {submodules}
           persist-credentials: {persist}
 {steps}
+      # v1 moves with each release; a commit in its place, as above, stays what you have read.
       - uses: {action}@v1
         with:
           mode: publish  # without it, it only plans and changes nothing
