@@ -195,9 +195,7 @@ async def _examine_packages(
     if len(targets) == len(about.ecosystems):
         with _collecting(rows), name_bad_paths(config.root):
             targets = await with_prebuilt(targets, config.dist, about, session.ecosystems)
-            unlisted = survey.describe_unlisted(
-                config.root, config.ecosystem_tables, about, targets
-            )
+            unlisted = survey.describe_unlisted(config, targets)
             unread = survey.describe_unread(about)
             for sentence in (*unlisted, *map(mark_unread, unread)):
                 said, _, cure = sentence.partition("; ")

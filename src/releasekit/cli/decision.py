@@ -113,7 +113,7 @@ async def open_versions(group: Group, config: Config, session: Session) -> Works
         await require_head(commits)
     targets = await open_targets(group, config, session, services, survey.tree)
     about = config.package_filter
-    notes = survey.describe_unlisted(config.root, config.ecosystem_tables, about, targets)
+    notes = survey.describe_unlisted(config, targets)
     files = survey.describe_unread(about)
     # Where anything is found, what may get no version is said with the versions.
     is_empty = not any(each.workspace.packages for each in targets.values())

@@ -64,8 +64,7 @@ async def run(config: Config, session: Session) -> int:
             config, survey, services = await open_workspace(group, config, session)
             targets = await open_targets(group, config, session, services, survey.tree)
             about = config.package_filter
-            beside = survey.describe_unlisted(config.root, config.ecosystem_tables, about, targets)
-            beside += survey.describe_unread(about)
+            beside = survey.describe_beside(config, targets)
             found = collect_packages(targets, config.root, about, beside)
             versions = await asyncio.to_thread(_list_versions, config.release, found, targets)
             known = {each.id: each for each in found if each.id in versions}

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -18,16 +17,15 @@ from releasekit.config.values import WORKFLOW
 from releasekit.ecosystems.interface import Publisher, TrustState
 from releasekit.errors import ConfigError, PackageError
 from releasekit.git.remote import Remote
-from releasekit.host.files import inside, read_head, read_parsed, repository_of
+from releasekit.host.files import repository_of
 from releasekit.host.forges import SERVER, ForgePlace
 from releasekit.plan.make import collect_packages
-from releasekit.plan.publishers import WORKFLOWS, list_own_jobs
+from releasekit.plan.publishers import WORKFLOWS, list_own_jobs, read_workflows
 from releasekit.problems import DOCS, Problem
 from releasekit.report.screen import fit_lines
 from releasekit.report.text import columns, few, packages, without_name
 from releasekit.text.commands import spell
 from releasekit.text.escape import clip, log_line, visible
-from releasekit.text.yaml_text import MAX_YAML_BYTES, parse_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -82,15 +80,14 @@ async def run(config: Config, session: Session) -> int:
         refuse_foreign(config, session)
     async with open_command(config, session) as group:
         config, survey, services = await open_workspace(group, config, session)
-        about, tables = config.package_filter, config.ecosystem_tables
+        about = config.package_filter
         # Found before anything is built that could change it.
         top = repository_of(config.root) or config.root
         job, lacking = await _find_job(top, config, session, services.git)
         is_here = (top / WORKFLOWS / job.workflow).is_file()
         targets = await open_targets(group, config, session, services, survey.tree)
-        unlisted = survey.describe_unlisted(config.root, tables, about, targets)
-        unlisted += survey.describe_unread(about)
-        found = collect_packages(targets, config.root, about, unlisted)
+        beside = survey.describe_beside(config, targets)
+        found = collect_packages(targets, config.root, about, beside)
         chosen = about.select({each.id: each for each in found if not each.unpublishable})
         say_busy("asking registries", session)
         rows = await gather_all(
@@ -249,19 +246,15 @@ def _find_workflows(top: Path, given: str) -> dict[str, set[str]]:
     """Of the workflow `given`, or of all, those with jobs that publish, by the name of the file:
     the environments of these jobs, empty for none.
     """
-    directory = top / WORKFLOWS
     found: dict[str, set[str]] = {}
-    names = [given] if given else sorted(each.name for each in directory.glob("*.y*ml"))
-    for name in names:
-        if not (name.isprintable() and WORKFLOW.fullmatch(name)):
+    for path, workflow in read_workflows(top, "releasekit"):
+        name = path.removeprefix(f"{WORKFLOWS}/")
+        if not WORKFLOW.fullmatch(name) or (given and name != given):
             continue
-        path = inside(top, directory / name, where=f"{WORKFLOWS}/{name}")
-        with suppress(OSError):
-            if b"releasekit" in read_head(path, MAX_YAML_BYTES):
-                wrong = "is not valid YAML"
-                read = read_parsed(path, parse_yaml, complaint=wrong, max_bytes=MAX_YAML_BYTES)
-                if environments := set(_list_environments(read)):
-                    found[name] = environments
+        if isinstance(workflow, ConfigError):
+            raise workflow
+        if environments := set(_list_environments(workflow)):
+            found[name] = environments
     return found
 
 

@@ -144,7 +144,9 @@ class DirectoryRegistry:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        """Between two writers that read the same listing, the second would lose a link."""
+        """Between two writers that read the same listing, the second would lose a link. The file
+        stays: one who waits for it would hold a removed file, beside one who makes a new one.
+        """
         with durable.opened(self._root / DIRECTORY_LOCK, os.O_RDWR | os.O_CREAT) as descriptor:
             patience = time.monotonic() + PATIENCE_S
             while not try_lock(descriptor):

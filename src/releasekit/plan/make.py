@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Discovery, Target, Workspace
     from releasekit.errors import PackageError
     from releasekit.plan.holdings import Tree
-    from releasekit.plan.unlisted_packages import NestedPackages, Tables, UnreadManifest
+    from releasekit.plan.unlisted_packages import NestedPackages, UnreadManifest
     from releasekit.state.journal import History, HistoryEntry
 
 
@@ -81,15 +81,18 @@ class Survey:
     unread: Sequence[UnreadManifest] = ()
     tree: Tree = NO_TREE
 
-    def describe_unlisted(
-        self, root: Path, tables: Tables, about: PackageFilter, targets: Mapping[str, Target]
-    ) -> list[str]:
+    def describe_unlisted(self, config: Config, targets: Mapping[str, Target]) -> list[str]:
         """A sentence for each ecosystem that has packages in no workspace here."""
-        left = find_unlisted(self.nested, targets)
+        left, tables = find_unlisted(self.nested, targets), config.ecosystem_tables
         included = describe_included(left, tables, self.ecosystems) if self.note else []
-        own = [each for each in left if about.has_ecosystem(each.ecosystem)]
-        unlisted = describe_unlisted(own, root, tables, self.ecosystems)
+        own = [each for each in left if config.package_filter.has_ecosystem(each.ecosystem)]
+        unlisted = describe_unlisted(own, config.root, tables, self.ecosystems)
         return [*unlisted, *included]
+
+    def describe_beside(self, config: Config, targets: Mapping[str, Target]) -> list[str]:
+        """All that is left, and all that could be packages."""
+        unread = self.describe_unread(config.package_filter)
+        return [*self.describe_unlisted(config, targets), *unread]
 
     def describe_foreign(self, root: Path, about: PackageFilter) -> str:
         """What other tools publish from here, unless ecosystems were chosen."""
@@ -175,7 +178,7 @@ async def make_plan(
         words = f"{WarningName.UNREAD_MANIFEST}: {unread[0]}"
         hint = config.levels.find_way_out([WarningName.UNREAD_MANIFEST])
         raise PlanError(words, hint=hint, problem=Problem.WARNING_OF_PLAN)
-    unlisted = survey.describe_unlisted(config.root, config.ecosystem_tables, about, targets)
+    unlisted = survey.describe_unlisted(config, targets)
     found = collect_packages(targets, config.root, about, [*unlisted, *unread])
     joined = with_extra(found, config.extra_edges, {*targets, *config.absent})
     everything = {package.id: package for package in joined}
@@ -408,7 +411,8 @@ def collect_packages(
         raise ConfigError(
             "; ".join(filter(None, [f"{root}: {here}", describe_foreign(root)])),
             hint="Name the repository's root: by `working-directory`, or as ROOT where the command "
-            "has that.",
+            "has that. Directories of examples and tests are not looked into, nor NAME-examples: "
+            "start there, or name them in releasekit.toml.",
             problem=Problem.NO_PACKAGES,
         )
     seen: dict[PackageId, Package] = {}

@@ -454,10 +454,10 @@ def test_a_line_to_copy_costs_nothing_that_is_planned(tmp_path: Path) -> None:
         for name in ("npm", "cargo")
     }
     tables, note = include_workspaces(root, {}, ECOSYSTEMS, found(root))
-    about = fakes.config(root).package_filter
+    settings = fakes.config(root, ecosystem_tables=tables)
 
     def said(*below: NestedPackages) -> list[str]:
-        return Survey(ECOSYSTEMS, below, note).describe_unlisted(root, tables, about, {})
+        return Survey(ECOSYSTEMS, below, note).describe_unlisted(settings, {})
 
     _, too = said(more["cargo"])
     assert too.startswith('beside any such line write `[npm] workspaces = ["js"]` too: ')
@@ -483,8 +483,8 @@ def test_no_line_to_copy_names_a_key_that_another_one_has(
     below = [NestedPackages(name, "b", (root / "b",), is_workspace=False)]
     key = "reactors" if name == "maven" else "workspaces"
     survey = Survey(ECOSYSTEMS, below, "and so on")
-    about = fakes.config(root).package_filter
-    sentences = survey.describe_unlisted(root, {name: {key: ["a"]}}, about, {})
+    settings = fakes.config(root, ecosystem_tables={name: {key: ["a"]}})
+    sentences = survey.describe_unlisted(settings, {})
     assert len(sentences) == lines
 
 

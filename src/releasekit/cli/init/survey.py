@@ -138,11 +138,11 @@ async def survey_repository(group: Group, given: Config, session: Session) -> Re
         # Without these, versions between two tags may be those of the next release.
         without = replace(draft, excluded=doubted)
         known = await take_in(without) if is_new else targets
-        meant, *_ = await _choose(config, known, own_tags)
-        if meant or any(is_new and it.unpublishable for it in _list_waiting(known, draft)):
-            targets, chosen = known, meant
+        others, *_ = await _choose(config, known, own_tags)
+        if others or any(is_new and it.unpublishable for it in _list_waiting(known, draft)):
+            targets, chosen = known, others
         else:
-            chosen, doubted = doubted, []
+            chosen, doubted, silent = doubted, [], []
     draft = replace(draft, excluded=doubted)
     waiting = _list_waiting(targets, draft)
     if not chosen and not waiting:

@@ -79,8 +79,7 @@ def describe(
     if found.is_new:
         yield from _describe_commented(draft, found.survey.ecosystems)
     else:
-        tables, about = config.ecosystem_tables, config.package_filter
-        yield from found.survey.describe_unlisted(config.root, tables, about, found.targets)
+        yield from found.survey.describe_unlisted(config, found.targets)
     deciding = Deciding(
         packages=found.chosen,
         branch=found.branch,
