@@ -68,6 +68,7 @@ def test_what_publishes_is_named(tmp_path: Path, step: str, shown: str) -> None:
         "run: cargo publish --dry-run -p acme",
         "run: npm run publish-docs",
         "run: pnpm exec pkg-pr-new publish",
+        "run: pnpm pkg-pr-new publish ./packages/*",
         "run: cargo run -p maint -- publish",
         "run: npm ci && echo publish",
         "run: mvn site:deploy",

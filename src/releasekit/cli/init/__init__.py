@@ -56,13 +56,18 @@ async def run(config: Config, session: Session) -> int:
     said = [*describe(found, tried, job, publishers, in_the_way=in_the_way)]
     placed: list[str] = []
     for path, text in files.items():
-        placed += await asyncio.to_thread(_place, path, text, dry_run=config.dry_run)
+        compares = path != top / WORKFLOW or not in_the_way
+        placed += await asyncio.to_thread(
+            _place, path, text, compares=compares, dry_run=config.dry_run
+        )
     print("\n".join(map(log_line, [*placed, *said])), file=session.out)
     return 0
 
 
-def _place(path: Path, text: str, *, dry_run: bool) -> list[str]:
-    """What happened to the file. What is there stays, be it a link that leads nowhere."""
+def _place(path: Path, text: str, *, compares: bool, dry_run: bool) -> list[str]:
+    """What happened to the file. What is there stays, be it a link that leads nowhere, and
+    `compares` to this text unless it is for something else.
+    """
     if os.path.lexists(path):
         try:
             there = read_text(path, max_bytes=_MAX_BYTES)
@@ -70,6 +75,8 @@ def _place(path: Path, text: str, *, dry_run: bool) -> list[str]:
             return [f"{path} is there already, and stays as it is: {error}"]
         if there == text:
             return [f"{path} is there already"]
+        if not compares:
+            return [f"{path} is there already, and stays as it is"]
         pair = (there.splitlines(), text.splitlines())
         told = unified_diff(*pair, "as it is", "as it would be written", lineterm="")
         return [f"{path} is there already, and stays as it is:", *told]
