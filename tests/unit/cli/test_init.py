@@ -463,6 +463,7 @@ def test_a_refusal_of_the_plan_is_said(root: Path, capsys: pytest.CaptureFixture
     assert main(["plan", *where]) == 3
     refusal = capsys.readouterr().err.partition("error: ")[2].partition("\n")[0]
     assert f"`releasekit plan` refuses it: {refusal} Publish acme-b too" in said
+    assert "\n3. Correct what `releasekit plan` refuses, as said above\n4. Push a tag" in said
     assert (root / ".github/workflows/release.yml").is_file()
 
 

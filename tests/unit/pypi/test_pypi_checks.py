@@ -91,7 +91,7 @@ LEGACY = 'requires = ["setuptools"]'
         ('requires = ["maturin"]\nbuild-backend = "maturin"', "", "build backend maturin"),
         ('requires = []\nbuild-backend = "mesonpy"', "", "build backend mesonpy"),
         ('requires = []\nbuild-backend = "scikit_build_core.build"', "", "build backend scikit_"),
-        ('requires = ["setuptools", "Cython>=3"]', "", "build requirement Cython>=3"),
+        ('requires = ["setuptools", "Cython>=3"]', "", "build requirement Cython co"),
         ('requires = ["setuptools-rust"]', "", "build requirement setuptools-rust"),
         (f"{LEGACY}\n[tool.cibuildwheel]", "", "[tool.cibuildwheel]"),
         (f"{LEGACY}\n[[tool.setuptools.ext-modules]]", "", "[tool.setuptools] ext-modules"),

@@ -170,7 +170,7 @@ async def survey_repository(group: Group, given: Config, session: Session) -> Re
         waiting=waiting,
         later=later,
         from_tags=await _find_tagged_only(chosen, targets, top, services),
-        native=await _find_native(chosen, targets),
+        native=[] if config.dist else await _find_native(chosen, targets),
         ecosystems={each.id.ecosystem for each in (*chosen, *waiting, *later)},
         notes=[*notes, *silent],
     )

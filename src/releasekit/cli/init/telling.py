@@ -108,6 +108,12 @@ def describe(
             for each in unread
             if each.file == PRE_MODE
         ),
+        # That of a commit between two tags goes away with the next one.
+        *(
+            ["Correct what `releasekit plan` refuses, as said above"]
+            if tried.refused and not job.between
+            else []
+        ),
         *_describe_native(found.native),
         *_describe_between(job.between, found),
         *_describe_versions(found, job),

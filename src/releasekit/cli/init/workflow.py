@@ -144,12 +144,12 @@ def _find_start(
         return Start(
             "release-*", f"{how}; packages have versions of their own", tag, is_version=False
         )
+    version = "" if undecided or not versions else versions.pop()
     is_bare = not any(re.match(r"v\d", it) for it in tags)
     if is_bare and any(re.match(r"\d+\.\d", it) for it in tags):
         how = "`git tag 1.2.3 && git push origin 1.2.3` starts a release"
-        tag = "" if undecided or not versions else versions.pop()
-        return Start("[0-9]*", how, tag, prefix="")
-    return Start(tag="" if undecided or not versions else f"v{versions.pop()}")
+        return Start("[0-9]*", how, version, prefix="")
+    return Start(tag=version and f"v{version}")
 
 
 def _find_taken(

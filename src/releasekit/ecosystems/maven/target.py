@@ -394,7 +394,7 @@ class PortalTarget(MavenTarget):
         if not (missing := [f"<{tag}>" for tag in REQUIRED if tag not in said]):
             return []
         message = (
-            f"{above[0].pom.path} and its parents have no {', '.join(missing)}, and Maven Central "
+            f"its POM and those of its parents have no {', '.join(missing)}, and Maven Central "
             "requires these: https://central.sonatype.org/publish/requirements/"
         )
         return [PackageWarning(name=WarningName.INVALID_METADATA, message=message)]

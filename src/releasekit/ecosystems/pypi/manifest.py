@@ -280,15 +280,16 @@ def _find_compiler(document: Mapping[str, object], system: BuildSystem) -> str:
     https://setuptools-rust.readthedocs.io, https://cibuildwheel.pypa.io/en/stable/options/
     """
     tool = table_in(document, "tool")
-    if system.backend.startswith(COMPILING):
-        return f"build backend {system.backend}"
+    for name in COMPILING:
+        if system.backend.startswith(name):
+            return f"build backend {name}"
     if "ext-modules" in table_in(tool, "setuptools"):
         return "[tool.setuptools] ext-modules"
     for name in ("setuptools-rust", "cibuildwheel"):
         if name in tool:
             return f"[tool.{name}]"
-    found = (each for each in system.requires if _COMPILERS.match(each))
-    return next((f"build requirement {each}" for each in found), "")
+    found = filter(None, map(_COMPILERS.match, system.requires))
+    return next((f"build requirement {each[0]}" for each in found), "")
 
 
 def read_uv_sources(document: Mapping[str, object], path: Path) -> Sources:
