@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from releasekit.cli.decision import find_branch
-from releasekit.cli.init.trial import Draft, Untold, join_settings, write_settings
+from releasekit.cli.init.trial import Proposal, Untold, join_settings, write_settings
 from releasekit.cli.session import open_targets, open_workspace, say
 from releasekit.config.locations import FILENAME
 from releasekit.ecosystems.shared.documents import table_in
@@ -57,7 +57,7 @@ _BETWEEN_TAGS: Final = re.compile(r"[-.+]dev|\+|dirty|snapshot", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Repository:
+class Inventory:
     """What `init` goes by. Packages are `chosen` to be published; others are `waiting` for a
     version, where none is chosen, or have a place in a `later` release. Versions of some come
     `from_tags`; `native` ones have wheels that PyPI refuses where one job builds them.
@@ -72,7 +72,7 @@ class Repository:
     own_tags: Mapping[PackageId, Mapping[str, str]]
     branch: str
     is_new: bool
-    draft: Draft
+    draft: Proposal
     chosen: Sequence[Package]
     waiting: Sequence[Package]
     later: Sequence[Package]
@@ -86,7 +86,7 @@ class Repository:
         """Or perhaps; another forge takes no workflow."""
         return self.place is None or self.place.kind == "github"
 
-    def leave_out(self, packages: Sequence[Package]) -> Repository:
+    def leave_out(self, packages: Sequence[Package]) -> Inventory:
         out = {each.id for each in packages}
         chosen, from_tags, native = (
             [each for each in known if each.id not in out]
@@ -95,7 +95,7 @@ class Repository:
         return replace(self, chosen=chosen, from_tags=from_tags, native=native)
 
 
-async def survey_repository(group: Group, given: Config, session: Session) -> Repository:
+async def survey_repository(group: Group, given: Config, session: Session) -> Inventory:
     """Say what cannot be read. Raises ConfigError where there is nothing to publish."""
     config, survey, services = await open_workspace(group, given, session)
     targets = await open_targets(group, config, session, services, survey.tree)
@@ -109,7 +109,7 @@ async def survey_repository(group: Group, given: Config, session: Session) -> Re
         say(mark_unread(line), session)
     say(survey.describe_foreign(config.root, config.package_filter), session)
 
-    async def take_in(draft: Draft) -> Mapping[str, Target]:
+    async def take_in(draft: Proposal) -> Mapping[str, Target]:
         joined = join_settings(given, write_settings(draft, session, ()), session)
         return await open_targets(group, joined, session, services, survey.tree)
 
@@ -155,7 +155,7 @@ async def survey_repository(group: Group, given: Config, session: Session) -> Re
     # One between two releases, as a -SNAPSHOT is, has a place in the next one.
     later = [it for it in waiting if chosen and it.unpublishable and it.directory in taken_in]
     waiting = [] if chosen else waiting
-    return Repository(
+    return Inventory(
         config=config,
         survey=survey,
         targets=targets,
@@ -195,7 +195,7 @@ def _make_draft(
     targets: Mapping[str, Target],
     unlisted: Sequence[NestedPackages],
     tags: Mapping[PackageId, Mapping[str, str]],
-) -> Draft:
+) -> Proposal:
     untold = []
     for package in list_all(targets):
         own = tags.get(package.id, {})
@@ -204,7 +204,9 @@ def _make_draft(
     has_own = untold or any(
         targets[each.id.ecosystem].takes_version(each) for each in list_all(targets)
     )
-    return Draft(config=config, unlisted=unlisted, meant=() if has_own else unlisted, untold=untold)
+    return Proposal(
+        config=config, unlisted=unlisted, meant=() if has_own else unlisted, untold=untold
+    )
 
 
 def _list_meant(
@@ -236,7 +238,7 @@ def _list_places(roots: Collection[Path]) -> set[Path]:
     }
 
 
-def _list_waiting(targets: Mapping[str, Target], draft: Draft) -> list[Package]:
+def _list_waiting(targets: Mapping[str, Target], draft: Proposal) -> list[Package]:
     """Those that are published once they have another version, or any."""
     untold = [each.package for each in draft.untold]
     takes = [each for each in list_all(targets) if targets[each.id.ecosystem].takes_version(each)]

@@ -25,9 +25,9 @@ from releasekit.versioning.numbering import numbering_of
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from releasekit.cli.init.survey import Repository
-    from releasekit.cli.init.trial import Draft, Tried
-    from releasekit.cli.init.workflow import Job
+    from releasekit.cli.init.survey import Inventory
+    from releasekit.cli.init.trial import Proposal, Tried
+    from releasekit.cli.init.workflow import ReleaseJob
     from releasekit.config.declaration import EcosystemDeclaration, Setup
     from releasekit.model import Package, PackageId
     from releasekit.plan.publishers import Publisher
@@ -59,7 +59,12 @@ next:
 
 
 def describe(
-    found: Repository, tried: Tried, job: Job, publishers: Sequence[Publisher], *, in_the_way: bool
+    found: Inventory,
+    tried: Tried,
+    job: ReleaseJob,
+    publishers: Sequence[Publisher],
+    *,
+    in_the_way: bool,
 ) -> Iterator[str]:
     """All that is said below the files: what is left out, what is doubtful, and what comes next."""
     config, draft = found.config, tried.draft
@@ -139,7 +144,7 @@ def _describe_plan(tried: Tried) -> Iterator[str]:
         yield f"`releasekit plan` refuses it: {error}{mark(error.problem)} {error.hint}".rstrip()
 
 
-def _describe_untold(draft: Draft) -> Iterator[str]:
+def _describe_untold(draft: Proposal) -> Iterator[str]:
     """What a releasekit.toml that is there does not say."""
     tagged = [each for each in draft.untold if each.tag]
     for name, own in groupby(tagged, key=lambda each: each.package.id.ecosystem):
@@ -162,7 +167,7 @@ def _describe_start(start: Start, remote: str) -> str:
     return f"Push a tag: {words}. It only starts the release: packages have versions of their own"
 
 
-def _describe_versions(found: Repository, job: Job) -> Iterator[str]:
+def _describe_versions(found: Inventory, job: ReleaseJob) -> Iterator[str]:
     """What has to be done about versions before a release is started."""
     if found.waiting:
         yield (
@@ -203,7 +208,7 @@ def _describe_native(packages: Sequence[Package]) -> Iterator[str]:
         )
 
 
-def _describe_between(packages: Sequence[Package], found: Repository) -> Iterator[str]:
+def _describe_between(packages: Sequence[Package], found: Inventory) -> Iterator[str]:
     """What has to be done about versions of commits between two tags."""
     if packages:
         last = [
@@ -249,7 +254,7 @@ def _describe_unbuilt(unbuilt: Mapping[PackageId, str]) -> Iterator[str]:
 
 
 def _describe_commented(
-    draft: Draft, ecosystems: Mapping[str, EcosystemDeclaration]
+    draft: Proposal, ecosystems: Mapping[str, EcosystemDeclaration]
 ) -> Iterator[str]:
     """What is not published, and the line that does."""
     for name, ecosystem in ecosystems.items():

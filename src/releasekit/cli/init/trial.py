@@ -48,7 +48,7 @@ class Untold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class Proposal:
     """What a releasekit.toml has to say beside the `config` of this run. Of the `unlisted` packages
     some are `meant` to be published: all, where the root has none.
     """
@@ -64,21 +64,21 @@ class Draft:
 class Tried:
     """What the next `plan` makes of a draft: the plan, or why there is none."""
 
-    draft: Draft
+    draft: Proposal
     text: str
     plan: Plan | None = None
     refused: ReleasekitError | None = None
 
 
 async def try_out(
-    group: Group, given: Config, session: Session, draft: Draft, names: Collection[str] | None
+    group: Group, given: Config, session: Session, draft: Proposal, names: Collection[str] | None
 ) -> Tried:
     """What the next `plan` makes of the draft, written for ecosystems of these `names`; None where
     nothing is written. Leaves out what that would refuse as a new name that is hardly meant, and
     nothing needs.
     """
 
-    def write(it: Draft) -> str:
+    def write(it: Proposal) -> str:
         return "" if names is None else write_settings(it, session, names)
 
     while True:
@@ -112,7 +112,7 @@ def join_settings(config: Config, text: str, session: Session) -> Config:
     return replace(config, ecosystem_tables=file.tables, exclude_packages=tuple(excluded))
 
 
-def write_settings(draft: Draft, session: Session, names: Collection[str]) -> str:
+def write_settings(draft: Proposal, session: Session, names: Collection[str]) -> str:
     """The text of releasekit.toml, with the options of the ecosystems of these `names`; empty where
     it has nothing to say.
     """
@@ -120,7 +120,7 @@ def write_settings(draft: Draft, session: Session, names: Collection[str]) -> st
     return _CONFIG.format(action=OWN_REPOSITORY, lines=lines) if lines else ""
 
 
-def _list_settings(draft: Draft, session: Session, names: Collection[str]) -> Iterator[str]:
+def _list_settings(draft: Proposal, session: Session, names: Collection[str]) -> Iterator[str]:
     """What lies in no workspace is named in comments, because finding a package does not publish
     it, unless it is meant. So is what no tag names a version of.
     """
@@ -167,7 +167,7 @@ def _list_beside(
     return {key: [*there, *more] for key, (there, more) in options.items()}
 
 
-def list_commented(draft: Draft, name: str, manifests: Manifests) -> dict[str, str]:
+def list_commented(draft: Proposal, name: str, manifests: Manifests) -> dict[str, str]:
     """By their keys, the lines that publish what is not meant, too."""
     own = [each for each in draft.unlisted if each.ecosystem == name]
     meant = _list_beside(draft.config, manifests, [each for each in own if each in draft.meant])

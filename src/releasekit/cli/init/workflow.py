@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from releasekit.cli.init.survey import Repository
+    from releasekit.cli.init.survey import Inventory
     from releasekit.cli.init.trial import Tried
     from releasekit.cli.session import Session
     from releasekit.config.declaration import Setup
@@ -82,7 +82,7 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class ReleaseJob:
     """What the workflow is made of: what each ecosystem asks for, and which packages git does not
     have whole, with one of the files. Of today's versions, some are `taken` by tags, and some are
     those of a commit `between` two tags.
@@ -99,7 +99,7 @@ class Job:
         return {name for name, setup in self.setups.items() if setup.pushes}
 
 
-def make_job(found: Repository, tried: Tried, session: Session) -> Job:
+def make_job(found: Inventory, tried: Tried, session: Session) -> ReleaseJob:
     """By the order of the plan, where there is one."""
     packages = tried.plan.packages if tried.plan else ()
     order = {each.package.id: n for n, each in enumerate(packages)}
@@ -123,7 +123,7 @@ def make_job(found: Repository, tried: Tried, session: Session) -> Job:
     between = [each for each in found.from_tags if is_between_tags(each)]
     is_apart = any(setup.pushes for setup in setups.values())
     start = _find_start(found.chosen, [*taken, *between], found.tags, is_apart=is_apart)
-    return Job(setups=setups, unbuilt=unbuilt, start=start, taken=taken, between=between)
+    return ReleaseJob(setups=setups, unbuilt=unbuilt, start=start, taken=taken, between=between)
 
 
 def _find_start(
@@ -164,7 +164,7 @@ def _find_taken(
     return [each for each in dict.fromkeys([*own, *shared]) if each in tags]
 
 
-def _find_unbuilt(packages: Sequence[Package], found: Repository) -> dict[PackageId, str]:
+def _find_unbuilt(packages: Sequence[Package], found: Inventory) -> dict[PackageId, str]:
     """The packages that a script builds, and that lead to a file that git does not have, which is
     named, nor would have, once what is there is committed.
     """
