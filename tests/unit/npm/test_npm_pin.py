@@ -271,7 +271,7 @@ EVERY = {
     "main": "m", "module": "m", "os": ["linux"], "type": "module", "types": "t",
     "typesVersions": {"*": {}}, "typings": "t", "umd:main": "u", "unpkg": "u",
 }  # fmt: skip
-YARN = {"bin", "browser", "exports", "imports", "main", "module", "type"}
+YARN = {"bin", "browser", "exports", "imports", "main", "module", "type", "types", "typings"}
 
 
 @pytest.mark.parametrize(
@@ -295,7 +295,11 @@ def test_every_field_is_overridden_that_its_tool_overrides(
     ("space", "more", "expected"),
     [
         (YAML, {}, {"main": "dist/index.js", "types": "dist/index.d.ts", "access": "public"}),
-        ("", {".yarnrc.yml": ""}, {"main": "dist/index.js", "types": None, "access": "public"}),
+        (
+            "",
+            {".yarnrc.yml": ""},
+            {"main": "dist/index.js", "types": "dist/index.d.ts", "access": "public"},
+        ),
         ("", {}, {"main": "src/index.ts", "types": None, "access": "public"}),
     ],
     ids=["pnpm", "yarn", "npm"],

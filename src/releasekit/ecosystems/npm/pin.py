@@ -54,11 +54,14 @@ MARKERS: Final = frozenset({"*", "^", "~"})
 # that a workspace runs from its sources and users from what was built.
 # https://pnpm.io/package_json#publishconfig and
 # https://yarnpkg.com/configuration/manifest#publishConfig
-_YARN: Final = frozenset({"bin", "browser", "exports", "imports", "main", "module", "type"})
+# (its plugin for TypeScript adds the types:
+# https://github.com/yarnpkg/berry/blob/master/packages/plugin-typescript/sources/index.ts)
+_YARN: Final = frozenset(
+    {"bin", "browser", "exports", "imports", "main", "module", "type", "types", "typings"}
+)
 # https://github.com/pnpm/pnpm/blob/main/pnpm11/releasing/exportable-manifest/src/overridePublishConfig.ts
 _PNPM: Final = _YARN | {
-    "cpu", "engines", "es2015", "esnext", "libc", "os", "types", "typesVersions", "typings",
-    "umd:main", "unpkg",
+    "cpu", "engines", "es2015", "esnext", "libc", "os", "typesVersions", "umd:main", "unpkg",
 }  # fmt: skip
 _FIELDS: Final[Mapping[Tool, frozenset[str]]] = {"npm": frozenset(), "pnpm": _PNPM, "yarn": _YARN}
 _INDENT: Final = re.compile(r"\{\r?\n(?P<indent>[ \t]+)")
