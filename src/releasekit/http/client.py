@@ -499,24 +499,24 @@ def _finds_nobody(request: httpx.Request, error: httpx.TransportError) -> bool:
     return request.method in _LOOKS and isinstance(error, traffic.NEVER_SENT)
 
 
-def _find_errors_of_the_system(error: BaseException | None) -> Iterator[str]:
-    """What the operating system said of each address of the host, `Connection refused` say."""
-    while error is not None:
-        if isinstance(error, ExceptionGroup):
-            for each in error.exceptions:
-                yield from _find_errors_of_the_system(each)
-        elif isinstance(error, ConnectionError | TimeoutError) and error.errno:
-            yield os.strerror(error.errno)
-        error = _find_cause(error)
-
-
-def _find_cause(error: BaseException) -> BaseException | None:
-    """Not what was merely raised before it, such as the error of another request. The pool of
-    httpcore raises `from None`, and its errors have the cause as argument.
-    https://github.com/encode/httpcore/blob/1.0.9/httpcore/_async/connection_pool.py
+def _list_causes(error: BaseException) -> Iterator[BaseException]:
+    """It and what has led to it, each once; not what was merely raised before it, such as the error
+    of another request. The pool of httpcore raises `from None`, and its errors have the cause as
+    argument. https://github.com/encode/httpcore/blob/1.0.9/httpcore/_async/connection_pool.py
     """
-    cause = error.__cause__ or next(iter(error.args), None)
-    return cause if isinstance(cause, BaseException) else None
+    waiting: list[BaseException] = [error]
+    seen: set[int] = set()
+    while waiting:
+        each = waiting.pop()
+        if id(each) in seen:
+            continue  # an error that is raised anew can lead to itself
+        seen.add(id(each))
+        yield each
+        cause = each.__cause__ or next(iter(each.args), None)
+        if isinstance(cause, BaseException):
+            waiting.append(cause)
+        if isinstance(each, ExceptionGroup):
+            waiting += reversed(each.exceptions)
 
 
 def transport_error(request: httpx.Request, error: httpx.TransportError) -> Transient | Rejected:
@@ -526,21 +526,24 @@ def transport_error(request: httpx.Request, error: httpx.TransportError) -> Tran
     if proxy is not None:
         reason += f" (through the proxy {proxy.address}, which {proxy.variable} names)"
         hint = f"Correct {proxy.variable}, or name {request.url.host} in NO_PROXY."
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            return Rejected(
-                reason,
-                hint="For a server with a private certificate authority set SSL_CERT_FILE, or add "
-                "the authority to the machine's certificates.",
-                problem=Problem.CERTIFICATE,
-            )
-        cause = _find_cause(cause)
+    if any(isinstance(each, ssl.SSLCertVerificationError) for each in _list_causes(error)):
+        return Rejected(
+            reason,
+            hint="For a server with a private certificate authority set SSL_CERT_FILE, or add the "
+            "authority to the machine's certificates.",
+            problem=Problem.CERTIFICATE,
+        )
     return Transient(reason, ambiguous=not isinstance(error, traffic.NEVER_SENT), hint=hint)
 
 
 def _describe(error: httpx.TransportError) -> str:
     # asyncio's own message for a host that refuses says only that all attempts failed.
-    if refused := dict.fromkeys(_find_errors_of_the_system(error)):
+    # What the operating system said of each address of the host, `Connection refused` say.
+    refused = dict.fromkeys(
+        os.strerror(each.errno)
+        for each in _list_causes(error)
+        if isinstance(each, ConnectionError | TimeoutError) and each.errno
+    )
+    if refused:
         return ", ".join(refused)
     return one_line(_ERRNO.sub("", str(error))) or type(error).__name__

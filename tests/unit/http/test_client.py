@@ -220,6 +220,22 @@ def test_an_error_that_was_merely_raised_before_another_one_is_no_cause_of_it() 
     assert str(told).endswith(": ConnectTimeout")
 
 
+@pytest.mark.parametrize("how", ["by its cause", "by its argument", "within a group"])
+def test_an_error_that_leads_to_itself_is_told_once(how: str) -> None:
+    """R68"""
+    refused, error = ConnectionRefusedError(errno.ECONNREFUSED, "failed"), httpx.ConnectError("")
+    error.__cause__ = refused
+    if how == "by its cause":
+        refused.__cause__ = error
+    elif how == "by its argument":
+        refused.args = (error,)
+    else:
+        error.__cause__ = ExceptionGroup("several", [refused])
+        refused.__cause__ = error.__cause__
+    told = transport_error(httpx.Request("GET", "https://registry.example/"), error)
+    assert str(told).endswith(": Connection refused")
+
+
 def test_a_host_that_refuses_is_told_in_the_words_of_the_system() -> None:
     """Of several addresses, asyncio says no more than that all attempts failed."""
 
