@@ -65,7 +65,7 @@ PINS = mutants(
             "_is_left", "original.path.lstat().st_ino == original.inode"
         ),
         "pinned bytes are taken for an original": change("_save", "_files(...)", "()"),
-        "a temporary file stays": without("_restore", "durable.remove(unfinished)"),
+        "a temporary file stays": without("_remove_unfinished", "durable.remove(unfinished)"),
         "the time is not given back": without("_restore", "times_ns=original.times_ns"),
         "mode and time of unchanged bytes do not count": without("_restore", "_differs(original)"),
         "recovers what another ecosystem has pinned": change(

@@ -225,6 +225,9 @@ def give_back(
     run leaves alone what may not be what a tool has written.
     """
     originals = load(backup, root)
+    # Whoever made the backup: these names are ours, and git would call the checkout changed.
+    for each in originals:
+        _remove_unfinished(each.path)
     if later:
         originals = tuple(each for each in originals if each.pinned is not None or _is_left(each))
     if seal is not None:
@@ -434,11 +437,6 @@ def _put(
 
 def _restore(original: Original) -> bool:
     """False when a manifest is neither the original nor what it was pinned to."""
-    unfinished = _temporary(original.path)
-    # A link or a directory there is not ours.
-    with contextlib.suppress(OSError):
-        if durable.is_file(unfinished):
-            durable.remove(unfinished)
     state = state_of(original)
     if state == "edited":
         return False
@@ -463,6 +461,14 @@ def _differs(original: Original) -> bool:
 def _temporary(path: Path) -> Path:
     """The same name in every run, so that the next one can remove what a killed run left."""
     return path.with_name(f".{path.name}.releasekit")
+
+
+def _remove_unfinished(path: Path) -> None:
+    """What a killed run was about to put at `path`; a link or a directory there is not ours."""
+    unfinished = _temporary(path)
+    with contextlib.suppress(OSError):
+        if durable.is_file(unfinished):
+            durable.remove(unfinished)
 
 
 def _decode(fields: Mapping[str, Any], root: Path) -> Original:

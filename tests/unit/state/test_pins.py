@@ -558,6 +558,21 @@ def test_nothing_is_restored_from_a_backup_that_nobody_vouches_for(
     assert workspace.first.stat() == before
 
 
+def test_what_a_run_killed_elsewhere_has_not_finished_is_no_change_of_the_sources(
+    workspace: Workspace,
+) -> None:
+    """R22, R52: once the manifests are back as git has them, nothing else is left beside them."""
+    Context().run(keep(workspace, OTHER).__enter__)
+    places = (workspace.first, workspace.second)
+    unfinished = [path.with_name(".pyproject.toml.releasekit") for path in places]
+    for path in unfinished:
+        path.write_bytes(b"half")
+    for path in places:
+        path.write_bytes(OLD)
+    recover(workspace.state, ["pypi"], root=workspace.root, seal=SEAL)
+    assert not any(path.exists() for path in unfinished)
+
+
 def test_a_sealed_backup_is_restored(workspace: Workspace) -> None:
     """R22"""
     pin = EphemeralPin(
