@@ -223,7 +223,7 @@ def test_no_public_proxy_is_told_of_a_private_module(
     [
         ("github.com/acme", True),
         ("github.com/acme/", True),
-        ("*.example, github.com/a*/mono", True),
+        ("*.example,github.com/a*/mono", True),
         ("github.com/acme/mono/core/deep", False),
         ("github.com/ac", False),
         ("*", True),
@@ -231,9 +231,24 @@ def test_no_public_proxy_is_told_of_a_private_module(
         ("", False),
         (",", False),
         ("[^a]ithub.com", True),
+        (r"github.com/\acme", True),
+        (r"github.com/\*", False),
+        ("[!a]ithub.com", False),
+        ("[!g]ithub.com", True),
+        ("github.com[.-0]acme", False),
+        ("github.com/ac[^-z]e", False),
+        ("github.com/a[m-c]*", False),
+        ("[g-]ithub.com", False),
+        (r"[\]g]ithub.com", True),
+        ("github.com/[", False),
+        ("[,github.com", True),
+        ("github.com/ac?e/m*o/*", True),
+        ("none, github.com", False),
+        ("github.com//", False),
     ],
 )
 def test_what_goprivate_names(patterns: str, is_private: bool) -> None:
+    """R67: as the go command matches, `go doc golang.org/x/mod/module.MatchPrefixPatterns`."""
     assert paths.is_private("github.com/acme/mono/core", patterns) is is_private
 
 

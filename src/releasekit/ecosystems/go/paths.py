@@ -6,9 +6,9 @@ https://pkg.go.dev/golang.org/x/mod/module
 
 from __future__ import annotations
 
+import contextlib
 import re
 import unicodedata
-from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -22,6 +22,11 @@ _RESERVED: Final = re.compile(r"(?:con|prn|aux|nul|com[1-9]|lpt[1-9])(?:\..*)?",
 _PUNCTUATION: Final = frozenset("!#$%&()+,-.=@[]^_{}~ ")
 # https://go.dev/ref/mod#pseudo-versions
 _PSEUDO: Final = re.compile(r".*[.-](?:[0-9]+\.)*[0-9]{14}-[0-9A-Fa-f]{12}")
+# Of patterns: an end of a range, and what stands for a character or for more.
+_END: Final = r"(?:\\.|[^\]\\-])"
+_ATOM: Final = re.compile(rf"\[\^?+(?:{_END}(?:-{_END})?)+\]|\\.|[^\[\\]", re.DOTALL)
+_GLOB: Final = re.compile(rf"(?:{_ATOM.pattern})*+", re.DOTALL)
+_RANGE: Final = re.compile(rf"({_END})(?:-({_END}))?", re.DOTALL)
 _NONE: Final = Version((-1, 0, 0))
 
 
@@ -35,16 +40,45 @@ def parse_version(version: str) -> Version:
 
 def is_private(path: str, patterns: str) -> bool:
     """Whether GOPRIVATE, or a list like it, names a module or a directory above it.
+
     https://pkg.go.dev/golang.org/x/mod/module#MatchPrefixPatterns
     """
     elements = path.split("/")
-    for pattern in patterns.split(","):
-        parts = pattern.strip().replace("[^", "[!").rstrip("/").split("/")
-        if parts != [""] and len(parts) <= len(elements):
-            pairs = zip(elements, parts, strict=False)
-            if all(fnmatchcase(element, part) for element, part in pairs):
-                return True
+    for glob in patterns.split(","):
+        named = glob.removesuffix("/")
+        count = named.count("/") + 1
+        if named and count <= len(elements):
+            with contextlib.suppress(ValueError):  # the go command leaves it out
+                if re.fullmatch(_translate(named), "/".join(elements[:count])):
+                    return True
     return False
+
+
+def _translate(glob: str) -> str:
+    """A regular expression for a pattern of Go, in which only ranges match a slash, and what a star
+    has passed is never tried again. Raises ValueError for one that is malformed.
+
+    https://pkg.go.dev/path#Match
+    """
+    if not _GLOB.fullmatch(glob):
+        raise ValueError(f"{glob!r} is no pattern")
+    chunks = [""]
+    for atom in _ATOM.findall(glob):
+        if atom == "*":
+            chunks.append("")
+        elif atom == "?":
+            chunks[-1] += "[^/]"
+        elif len(atom) > 2:
+            inside = atom[1:-1].removeprefix("^")
+            ends = [(low[-1], high[-1:] or low[-1]) for low, high in _RANGE.findall(inside)]
+            ranges = "".join(f"{re.escape(a)}-{re.escape(b)}" for a, b in ends if a <= b)
+            either = f"[{ranges}]" if ranges else "(?!)"
+            chunks[-1] += f"(?!{either})(?s:.)" if atom.startswith("[^") else either
+        else:
+            chunks[-1] += re.escape(atom[-1])
+    first, *middle = chunks
+    last = f"[^/]*{middle.pop()}" if middle else ""
+    return first + "".join(f"(?>[^/]*?{chunk})" for chunk in middle) + last
 
 
 def is_release_version(version: str) -> bool:
