@@ -334,7 +334,10 @@ def test_an_older_run_that_is_held_leaves_what_the_newer_one_says(
 
 
 @pytest.mark.parametrize("moment", ["move", "write"])
-def test_a_request_that_is_merged_meanwhile_keeps_its_name(place: Place, moment: str) -> None:
+@pytest.mark.parametrize("ends", [MERGED, {"state": "closed"}], ids=["merged", "closed"])
+def test_a_request_that_ends_meanwhile_keeps_its_name(
+    place: Place, moment: str, ends: dict[str, Any]
+) -> None:
     """R68: what it did not hold is not written over it."""
     place.push("feat: read parquet files (#41)", FEATURE)
     place.run()
@@ -345,12 +348,12 @@ def test_a_request_that_is_merged_meanwhile_keeps_its_name(place: Place, moment:
         "POST /api/graphql" if moment == "move" else f"PATCH /api/v3/repos/acme/mono/pulls/{NUMBER}"
     )
 
-    def merge(when: str, what: str) -> None:
+    def end(when: str, what: str) -> None:
         if (when, what) == ("before", wanted):
             place.world.around = lambda when, what: None
-            pull.update(MERGED)
+            pull.update(ends)
 
-    place.world.around = merge
+    place.world.around = end
     job = place.run()
     assert job.code == 0, job.err
     assert (pull["title"], pull["body"]) == said

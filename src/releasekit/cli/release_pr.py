@@ -3,8 +3,8 @@
 It is a function of the commit at hand. What is read of it is its branch: neither title, body,
 labels nor comments. A branch that somebody has edited is left alone. GitHub does not compare before
 it writes a title or a body. So a run looks right before and right after it: where a newer run has
-moved the branch meanwhile, it writes what that one says, and where the request was merged, it gives
-it back what it said.
+moved the branch meanwhile, it writes what that one says, and where the request was merged or
+closed, it gives it back what it said.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from releasekit.cli.edit_versions import edit, write, write_notes
 from releasekit.cli.session import open_command, refuse_foreign, start_processes, take_turn
 from releasekit.decided import Level
 from releasekit.errors import ConfigError
-from releasekit.git.commits import Commits
+from releasekit.git.commits import Commits, parse_id
 from releasekit.git.forge_repository import ForgeRepository
 from releasekit.git.objects import FILE_MODE, Object
 from releasekit.git.remote import Remote
@@ -274,7 +274,7 @@ class _Keeper:
         title = write_title(self.decided.view, self.decided.workspace.config.versioning.title)
         if moves:
             base = head
-            tree = (await self.commits.run_git("rev-parse", f"{head}^{{tree}}")).strip()
+            tree = (await self.commits.run_git("rev-parse", f"{head}^{{tree}}")).parse(parse_id)
             body = self._write_body(pull.author if pull else "", base)
             trailers = write_trailers(base, edits, await self.forge.keep_text(body))
             made = await self.forge.commit(head, tree, self.edits, f"{title}\n\n{trailers}\n")
@@ -334,9 +334,9 @@ class _Keeper:
         if now.is_merged or not (now.is_open or "state" in changes):
             raise LookAgain(f"{now.url} was closed meanwhile")
         after = await self.forge.edit(pull.number, **changes)
-        if after.is_merged:
+        if after.is_merged or not (after.is_open or "state" in changes):
             await self.forge.edit(pull.number, title=now.title, body=now.body)
-            raise LookAgain(f"{now.url} was merged meanwhile")
+            raise LookAgain(f"{now.url} was closed meanwhile")
         if await self._find_head() != head:
             raise _Overtaken(f"{self.branch} was moved meanwhile")
 
