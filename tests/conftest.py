@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from outside import remove_outside
 from releasekit.state import lock_order
 
 if TYPE_CHECKING:
@@ -26,6 +27,10 @@ def _key_of_the_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("machine")))
         yield
+
+
+def pytest_sessionfinish() -> None:
+    remove_outside()
 
 
 def pytest_configure(config: pytest.Config) -> None:

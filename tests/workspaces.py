@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from integration.tools import require_tool
+from outside import make_outside
 from processes import PATIENCE_S, wait_until
 
 if TYPE_CHECKING:
@@ -109,11 +110,15 @@ class Program:
         return Run(done.returncode, done.stdout, done.stderr, found)
 
     def start(self, *arguments: str | Path) -> subprocess.Popen[bytes]:
-        """In a session of its own, for `kill`; what it says goes to `log`."""
+        """In a session of its own, for `kill`; what it says goes to `log`. The directories that it
+        leaves go with the session of the tests.
+        """
+        runner = make_outside("killed")
+        (runner / "releasekit").symlink_to(STATE / "releasekit")
         with self.log.open("wb") as log:
             return subprocess.Popen(
                 self.argv(*arguments),
-                env=self.full_environment,
+                env={"RUNNER_TEMP": str(runner), **self.full_environment},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import atexit
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -17,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
+from outside import make_outside
 from releasekit.problems import OWN_REPOSITORY
 from workspaces import STATE
 
@@ -163,8 +162,7 @@ class Repository:
 
         Not beside, which is in /tmp: entrypoint.sh takes no Python and no uv from there.
         """
-        programs = Path(tempfile.mkdtemp(prefix="releasekit-programs-", dir="/var/tmp"))
-        atexit.register(shutil.rmtree, programs)
+        programs = make_outside("programs")
         for name in ("git", "python3"):
             (programs / name).symlink_to(real_program(name))
         bash = programs / "bash"

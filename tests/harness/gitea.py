@@ -24,6 +24,7 @@ import pytest
 from harness.act import PREPARE, copy_action, real_program
 from integration.servers import PASSWORD, free_port, running
 from integration.tools import require_tool
+from outside import make_outside
 from processes import PATIENCE_S, wait_until
 from workspaces import git
 
@@ -243,7 +244,7 @@ class Gitea:
         """One that nothing else of this server has. It takes no path with a space, and the action
         takes no program from /tmp.
         """
-        place = Path(tempfile.mkdtemp(prefix="releasekit-runner-", dir="/var/tmp"))
+        place = make_outside("runner")
         (place / "config.yml").write_text(_RUNNER.format(directory=place))
         bash = place / "programs" / "bash"
         bash.parent.mkdir()

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from hostile.case import Fifo, Folder, Link, Sparse, environment_of
 from hostile.template import Answer, Request
+from outside import make_outside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 
 _TESTS: Final = Path(__file__).parents[1]
 _PLACES: Final = ("w", "home", "tmp", "runner", "registry", "canary/inside", "streams")
-# Closed to builds, as /tmp is not.
-_CLOSED: Final = "/var/tmp"
 _READ_BYTES: Final = 64 * 1024 * 1024
 
 
@@ -110,7 +109,7 @@ def carried_out(case: Case, template: Template) -> Iterator[Ended]:
         directory = stack.enter_context(
             tempfile.TemporaryDirectory(
                 prefix="hostile-",
-                dir=_CLOSED if case.sandboxed else None,
+                dir=make_outside("case") if case.sandboxed else None,
                 ignore_cleanup_errors=True,
             )
         )

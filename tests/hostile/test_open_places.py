@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 import sysconfig
-import tempfile
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +28,7 @@ from hostile.traced import STRACE, fold, judge, read_calls
 from integration import reactor
 from integration.test_cargo_publish import toolchain
 from integration.tools import require_closed, require_landlock, require_tool
+from outside import make_outside
 from processes import PATIENCE_S, wait_until
 from provenance import world
 from workspaces import Program, git
@@ -240,7 +240,7 @@ def place(portal_server: PortalServer) -> Iterator[Place]:
     require_closed()
     for tool in TOOLS:
         require_tool(tool)
-    directory = Path(tempfile.mkdtemp(prefix="releasekit-open-", dir="/var/tmp"))
+    directory = make_outside("open")
     try:
         for name in ("home", "tmp", "gnupg", "workspace"):
             (directory / name).mkdir(mode=0o700)

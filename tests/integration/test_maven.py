@@ -8,7 +8,6 @@ import os
 import shutil
 import signal
 import subprocess
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +20,7 @@ from integration.reactor import GROUP, NEEDS, VERSION
 from integration.recorder import Fault
 from integration.servers import static_server
 from integration.tools import require_landlock, require_tool
+from outside import make_outside
 from processes import wait_until
 from releasekit.ecosystems.maven import Options, discover, document
 from releasekit.ecosystems.maven.discover import load_projects
@@ -53,7 +53,7 @@ def workspace(tmp_path: Path) -> Path:
 @pytest.fixture(scope="module")
 def gnupg() -> Iterator[Path]:
     """A keyring with one key, which has no passphrase, where no build can write."""
-    home = Path(tempfile.mkdtemp(prefix="releasekit-gnupg-", dir="/var/tmp"))
+    home = make_outside("gnupg")
     gpg = [str(require_tool("gpg")), "--homedir", str(home), "--batch"]
     make = ["--passphrase", "", "--quick-generate-key", "Releaser <releaser@example.invalid>"]
     subprocess.run([*gpg, *make], check=True, capture_output=True)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from integration.test_cargo_publish import toolchain
 from integration.tools import require_landlock, require_tool
+from outside import make_outside
 from workspaces import Program, git, write_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from pathlib import Path
 
     from workspaces import Run
 
@@ -105,12 +103,11 @@ ECOSYSTEMS = ("cargo", "npm", "pypi")
 
 
 @pytest.fixture
-def victim() -> Iterator[Path]:
+def victim() -> Path:
     """A directory with a file, where no build has to write: /tmp is everybody's."""
-    directory = Path(tempfile.mkdtemp(prefix="releasekit-victim-", dir="/var/tmp"))
+    directory = make_outside("victim")
     (directory / "there.txt").write_text("as it was")
-    yield directory
-    shutil.rmtree(directory)
+    return directory
 
 
 @pytest.fixture
@@ -220,18 +217,14 @@ def test_the_journal_outside_of_the_workspace_is_out_of_reach(
     program: Program, workspace: Path
 ) -> None:
     """R50, R52: a build works below the state directory, and forges nothing there."""
-    home = Path(tempfile.mkdtemp(prefix="releasekit-state-", dir="/var/tmp"))
-    try:
-        state = home / "state"
-        path = workspace / "npm" / "package.json"
-        script = f"for it in {state}/journal.jsonl {state}/forged; do echo x >>$it; done; exit 0"
-        declared = json.loads(path.read_text()) | {"scripts": {"prepack": script}}
-        write_json(path, declared)
-        run = publish(program, workspace, "--ecosystem", "npm", "--state-directory", str(state))
-        assert run.code == 0, run.out + run.err
-        assert not (state / "forged").exists()
-        lines = (state / "journal.jsonl").read_text().splitlines()
-        assert lines
-        assert "x" not in lines
-    finally:
-        shutil.rmtree(home)
+    state = make_outside("home") / "state"
+    path = workspace / "npm" / "package.json"
+    script = f"for it in {state}/journal.jsonl {state}/forged; do echo x >>$it; done; exit 0"
+    declared = json.loads(path.read_text()) | {"scripts": {"prepack": script}}
+    write_json(path, declared)
+    run = publish(program, workspace, "--ecosystem", "npm", "--state-directory", str(state))
+    assert run.code == 0, run.out + run.err
+    assert not (state / "forged").exists()
+    lines = (state / "journal.jsonl").read_text().splitlines()
+    assert lines
+    assert "x" not in lines
