@@ -154,6 +154,7 @@ class Problem(StrEnum):
     CANNOT_WRITE = "RK-338", "A version cannot be written where it stands"
     UNKNOWN_BRANCH = "RK-339", "The release branch is unknown"
     OTHER_TOOL = "RK-340", "A setting of another tool decides versions"
+    STRANGE_OUTPUT = "RK-342", "A tool prints what ReleaseKit cannot read"
     TOOL_TOO_OLD = "RK-347", "A tool is too old"
 
     LOCKED = "RK-401", "Another run is active"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from fakes import package
 from releasekit.config.version_options import VersionOptions
 from releasekit.git.commits import Commits
-from releasekit.host.process import Processes
+from releasekit.host.process import Printed, Processes
 from releasekit.versioning.intents import collect_intents
 from workspaces import git
 
@@ -76,7 +76,7 @@ class Repository:
         count: Counter[str] | None = None,
     ) -> Collected:
         class Counted(Commits):
-            async def run_git(self, *arguments: str, stdin: str | None = None) -> str:
+            async def run_git(self, *arguments: str, stdin: str | None = None) -> Printed:
                 if count is not None:
                     count[" ".join(arguments)] += 1
                 return await super().run_git(*arguments, stdin=stdin)

@@ -24,7 +24,7 @@ from releasekit.errors import (
     Transient,
     join_errors,
 )
-from releasekit.git.commits import Commits
+from releasekit.git.commits import Commits, parse_ref_name
 from releasekit.git.versions import find_versions
 from releasekit.host.ci import MERGE_QUEUE
 from releasekit.host.files import repository_of
@@ -179,7 +179,8 @@ async def find_branch(commits: Commits, ci: CI, config: Config) -> tuple[str, st
     ref, here = ci.ref, ""
     if options.branches or not ref:
         with suppress(CommandFailed):  # a detached HEAD
-            here = (await commits.run_git("symbolic-ref", "--quiet", "HEAD")).strip()
+            told = await commits.run_git("symbolic-ref", "--quiet", "HEAD")
+            here = told.parse(parse_ref_name)
     branch, other = ((ref or here).removeprefix("refs/heads/"), here.removeprefix("refs/heads/"))
     if ref and (not ref.startswith("refs/heads/") or ref.startswith(MERGE_QUEUE)):
         return "", f"this is a job of {visible(ref)}"

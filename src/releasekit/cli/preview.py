@@ -12,6 +12,7 @@ from releasekit.cli.session import open_command
 from releasekit.config.locations import FILENAME
 from releasekit.decided import Level
 from releasekit.errors import CommandFailed, ConfigError
+from releasekit.git.commits import parse_id
 from releasekit.host.ci import TEMPORARY
 from releasekit.host.forges import REPOSITORY, page_of_new_file
 from releasekit.model import PackageWarning, WarningName
@@ -105,13 +106,14 @@ async def find_addition(
 
     https://docs.github.com/en/actions/reference/workflows-and-actions/events-that-trigger-workflows#pull_request
     """
-    parents = (await commits.run_git("rev-parse", "HEAD^@")).split()
+    parents = (await commits.run_git("rev-parse", "HEAD^@")).parse_rows(parse_id)
     if request and not since and parents[1:] == [request.commit]:
         base, title, lacks = parents[0], f"{request.title} (#{request.number})", 0
     else:
         other = since or (request.base if request else "") or "origin/HEAD"
         try:
-            base = (await commits.run_git("merge-base", "--end-of-options", other, "HEAD")).strip()
+            told = await commits.run_git("merge-base", "--end-of-options", other, "HEAD")
+            base = told.parse(parse_id)
         except CommandFailed as error:
             why = f"it has no commit in common with {visible(other)}"
             if not await _is_commit(commits, other):
@@ -126,9 +128,10 @@ async def find_addition(
                 problem=Problem.COMMAND_LINE,
             ) from error
         title = ""
-        lacks = int(await commits.run_git("rev-list", "--count", f"{base}..{other}"))
+        lacks = (await commits.run_git("rev-list", "--count", f"{base}..{other}")).parse(int)
     added = await commits.run_git("rev-list", f"{base}..HEAD")
-    return Addition(base=base, commits=frozenset(added.split()), lacks=lacks), title
+    commits_of_head = frozenset(added.parse_rows(parse_id))
+    return Addition(base=base, commits=commits_of_head, lacks=lacks), title
 
 
 async def _is_commit(commits: Commits, name: str) -> bool:

@@ -83,7 +83,7 @@ async def _find_mentions(decided: Decided, edited: Edited) -> list[str]:
     place = f":(literal){root.relative_to(commits.top).as_posix()}"
     grep = ("grep", "--no-color", "--no-column", "-I", "-z", "-n", "-o", "-E", pattern)
     try:
-        told = await commits.run_git(*grep, "--", place)
+        told = str(await commits.run_git(*grep, "--", place))
     except CommandFailed:  # there are none
         told = ""
     found = dict.fromkeys(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from releasekit.host.process import Processes
+    from releasekit.host.process import Printed, Processes
 
 TIMEOUT_S: Final = 300.0
 MOST_COMMITS: Final = 1_000
@@ -74,8 +74,9 @@ class Commits:
             *("cat-file", "--batch-check=%(objectname) %(objecttype)"),
             stdin="".join(f"{each}\n" for each in asked),
         )
-        lines = (line.partition(" ") for line in told.splitlines())
-        return frozenset(name for name, _, kind in lines if kind == "commit")
+        # It says of each what it is, or that it is missing.
+        kinds = dict(told.parse_rows(_parse_pair))
+        return told.parse(lambda _: frozenset(each for each in asked if kinds[each] == "commit"))
 
     async def read_committers(self, ids: Iterable[str]) -> dict[str, Signature]:
         """Of commits that are here, by one process."""
@@ -87,20 +88,15 @@ class Commits:
             told = await self.run_git(
                 *_LOG, "--no-walk", form, "--stdin", stdin="".join(f"{each}\n" for each in asked)
             )
-            fields = told.split("\0")
-            for start in range(0, len(fields) - 3, 4):
-                name_of, time_s, name, email = fields[start : start + 4]
-                known = time_s.isascii() and time_s.isdigit()
-                signature = Signature(name, email, int(time_s) if known else 0)
-                self._committers[name_of.strip("\n")] = signature
+            self._committers |= told.parse(_parse_committers)
+            told.parse(lambda _: [self._committers[each] for each in asked])
         return {each: self._committers[each] for each in wanted}
 
     async def read_head(self) -> str:
         """The commit that it is about; empty where nothing is committed."""
         try:
-            return (
-                await self.run_git("rev-parse", "--verify", "--quiet", f"{self.head}^{{commit}}")
-            ).strip()
+            asked = ("rev-parse", "--verify", "--quiet", f"{self.head}^{{commit}}")
+            return (await self.run_git(*asked)).parse(parse_id)
         except CommandFailed:
             return ""
 
@@ -108,11 +104,11 @@ class Commits:
         """All that are here, and the commit that each leads to."""
         form = "%(refname:strip=2)%01%(objecttype)%01%(objectname)%01%(*objectname)"
         listed = await self.run_git("for-each-ref", f"--format={form}", "refs/tags")
-        rows = (line.split("\x01") for line in listed.split("\n") if line)
-        return {name: peeled or oid for name, _, oid, peeled in rows}
+        return dict(listed.parse_rows(_parse_tag))
 
     async def is_shallow(self) -> bool:
-        return (await self.run_git("rev-parse", "--is-shallow-repository")).strip() == "true"
+        told = await self.run_git("rev-parse", "--is-shallow-repository")
+        return told.parse(lambda text: {"true": True, "false": False}[text.strip()])
 
     async def find_cut_off(self, ids: Iterable[str]) -> frozenset[str]:
         """Those of these commits that have parents of which none is here, as a shallow clone ends.
@@ -177,12 +173,16 @@ class Commits:
                 return dict.fromkeys(names) | (await self._blobs(small) if small else {})
             half = len(names) // 2
             return await self._blobs(names[:half]) | await self._blobs(names[half:])
-        found: dict[str, bytes | None] = {}
-        for name, part in zip(names, told.split(f"{mark} missing\n")[:-1], strict=True):
-            head, _, content = part.partition("\n")
-            is_read = head in {f"{mark} blob", f"{mark} commit"}
-            found[name] = content.removesuffix("\n").encode() if is_read else None
-        return found
+
+        def parse(told: str) -> dict[str, bytes | None]:
+            found: dict[str, bytes | None] = {}
+            for name, part in zip(names, told.split(f"{mark} missing\n")[:-1], strict=True):
+                head, _, content = part.partition("\n")
+                is_read = head in {f"{mark} blob", f"{mark} commit"}
+                found[name] = content.removesuffix("\n").encode() if is_read else None
+            return found
+
+        return told.parse(parse)
 
     async def list_commits(
         self, paths: Iterable[Path], *, since: str, until: str, without: Iterable[Path]
@@ -198,15 +198,14 @@ class Commits:
             *(self._pathspec(path, "top,literal") for path in paths),
             *(self._pathspec(path, "top,exclude,literal") for path in without),
         )
-        lines = (line.strip("\n").split("\x01") for line in told.split("\0") if line)
-        return tuple(Commit(line[0], "\x01".join(line[1:-1]), line[-1]) for line in lines)
+        return tuple(told.parse_rows(_parse_commit, end="\0"))
 
     def _pathspec(self, path: Path, magic: str) -> str:
         """https://git-scm.com/docs/gitglossary#Documentation/gitglossary.txt-aiddefpathspecapathspec"""
         place = self._below_top(path)
         return f":({magic}){'' if place == '.' else place}"
 
-    async def log_first_parents(self, start: str, names: Iterable[str], most: int) -> str:
+    async def log_first_parents(self, start: str, names: Iterable[str], most: int) -> Printed:
         """The commits from `start` along the first parents that change files of these names, at
         most so many, as `versions` reads them.
         """
@@ -217,7 +216,7 @@ class Commits:
             *(f"--max-count={most}", "--format=commit %H %P", start, "--", *specs),
         )
 
-    async def log_files(self, ids: Iterable[str]) -> str:
+    async def log_files(self, ids: Iterable[str]) -> Printed:
         """What these commits say, and the files that each changes since its first parent, as
         `versioning/history.py` reads them.
         """
@@ -229,12 +228,12 @@ class Commits:
 
     async def list_files(self, commit: str, paths: Iterable[str]) -> dict[str, File]:
         """Those of these paths, relative to `top`, that the commit has."""
-        asked, found = list(paths), {}
+        asked = list(paths)
+        found: dict[str, File] = {}
         for start in range(0, len(asked), _AT_ONCE):
             some = asked[start : start + _AT_ONCE]
             told = await self.run_git("ls-tree", "-z", "--full-tree", commit, "--", *some)
-            rows = (row.partition("\t") for row in told.split("\0") if row)
-            found.update({path: File(*about.split()[::2]) for about, _, path in rows})
+            found.update(told.parse_rows(_parse_file, end="\0"))
         return found
 
     async def list_changed(self, before: str, after: str) -> dict[str, str]:
@@ -242,23 +241,20 @@ class Commits:
         told = await self.run_git(
             *("diff-tree", "-r", "-z", "--no-renames", "--no-abbrev", before, after)
         )
-        fields = told.split("\0")
-        return {
-            path: "" if about.endswith("D") else about.split()[3]
-            for about, path in zip(fields[::2], fields[1::2], strict=False)
-        }
+        return told.parse(_parse_changed)
 
     async def has(self, commit: str, ancestor: str) -> bool:
         """Whether `ancestor` is in the history of `commit`, or is the same one."""
-        return not (await self.run_git("rev-list", "--max-count=1", ancestor, f"^{commit}")).strip()
+        told = await self.run_git("rev-list", "--max-count=1", ancestor, f"^{commit}")
+        return not told.parse_rows(parse_id)
 
     async def list_parents(self, *wanted: str) -> dict[str, list[str]]:
         """Of the commits that `git rev-list` lists for these arguments, in its order."""
         told = await self.run_git("rev-list", "--parents", *wanted)
-        rows = (row.split() for row in told.splitlines())
+        rows = told.parse_rows(lambda row: [parse_id(each) for each in row.split(" ")])
         return {row[0]: row[1:] for row in rows}
 
-    async def run_git(self, *arguments: str, stdin: str | None = None) -> str:
+    async def run_git(self, *arguments: str, stdin: str | None = None) -> Printed:
         done = await self._processes.run(
             ["git", "--no-replace-objects", *arguments],
             cwd=self.top,
@@ -267,3 +263,61 @@ class Commits:
             stdin=stdin,
         )
         return done.stdout
+
+
+def parse_id(text: str) -> str:
+    """That of an object, which ends with its line. Raises ValueError for any other text."""
+    name = text.removesuffix("\n")
+    if not _ID.fullmatch(name):
+        raise ValueError("not the id of an object")
+    return name
+
+
+def parse_ref_name(text: str) -> str:
+    """That of a reference, as above."""
+    name = text.removesuffix("\n")
+    if not name.startswith("refs/") or "\n" in name:
+        raise ValueError("not the name of a reference")
+    return name
+
+
+def _parse_pair(line: str) -> tuple[str, str]:
+    name, kind = line.split(" ")
+    return parse_id(name), kind
+
+
+def _parse_committers(told: str) -> dict[str, Signature]:
+    found = {}
+    fields = told.split("\0")
+    for start in range(0, len(fields) - 3, 4):
+        oid, time_s, name, email = fields[start : start + 4]
+        known = time_s.isascii() and time_s.isdigit()
+        found[parse_id(oid.strip("\n"))] = Signature(name, email, int(time_s) if known else 0)
+    return found
+
+
+def _parse_tag(line: str) -> tuple[str, str]:
+    name, _, oid, peeled = line.split("\x01")
+    return name, parse_id(peeled or oid)
+
+
+def _parse_commit(row: str) -> Commit:
+    oid, *subject, author = row.strip("\n").split("\x01")
+    return Commit(parse_id(oid), "\x01".join(subject), author)
+
+
+def _parse_file(row: str) -> tuple[str, File]:
+    """https://git-scm.com/docs/git-ls-tree#_output_format"""
+    about, _, path = row.partition("\t")
+    mode, _, blob = about.split(" ")
+    return path, File(mode, parse_id(blob))
+
+
+def _parse_changed(told: str) -> dict[str, str]:
+    """https://git-scm.com/docs/git-diff-tree#_raw_output_format"""
+    fields = told.removesuffix("\0").split("\0") if told else []
+    found = {}
+    for about, path in zip(fields[::2], fields[1::2], strict=True):
+        _, _, _, blob, status = about.split(" ")
+        found[path] = "" if status == "D" else parse_id(blob)
+    return found

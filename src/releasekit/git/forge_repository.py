@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from releasekit.errors import CommandFailed, Denied
-from releasekit.git.remote import explain
-from releasekit.git.settings import TIMEOUT_S, UNATTENDED, read_shallow
+from releasekit.git.remote import explain, parse_ref
+from releasekit.git.settings import TIMEOUT_S, UNATTENDED, parse_paths, read_shallow
 from releasekit.host import durable
 from releasekit.http.client import retry
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from releasekit.git.commits import Commits
     from releasekit.git.settings import GitSettings
+    from releasekit.host.process import Printed
     from releasekit.http.client import RetryPolicy
     from releasekit.http.credentials import Secret
 
@@ -43,7 +44,7 @@ class ForgeRepository:
     async def begin(self, commits: Commits) -> None:
         """With what the clone has. Raises CommandFailed."""
         told = await commits.run_git("rev-parse", "--git-path", "objects", "--git-path", "shallow")
-        objects, shallow = (commits.top / line for line in told.splitlines())
+        objects, shallow = told.parse(lambda text: parse_paths(text, commits.top))
         await self._git("init", "--quiet", "--template=")
         durable.make_directory(self.objects / "info")
         durable.replace(self.objects / "info" / "alternates", f"{objects.resolve()}\n".encode())
@@ -55,8 +56,8 @@ class ForgeRepository:
         """Those of these that it has, each with its commit. Raises Transient, Denied, Rejected."""
         refs = {f"refs/heads/{name}": name for name in names}
         listed = await self._ask("ls-remote", self.url, *refs)
-        rows = (line.partition("\t") for line in listed.splitlines())
-        return {refs[ref]: oid for oid, _, ref in rows if ref in refs}
+        found = dict(listed.parse_rows(parse_ref))
+        return {name: found[ref] for ref, name in refs.items() if ref in found}
 
     async def fetch(self, commits: Iterable[str]) -> None:
         """Raises Transient, Denied, Rejected."""
@@ -66,8 +67,8 @@ class ForgeRepository:
             *("--quiet", "--no-tags", "--no-write-fetch-head", self.url, *commits),
         )
 
-    async def _ask(self, *arguments: str) -> str:
-        async def attempt() -> str:
+    async def _ask(self, *arguments: str) -> Printed:
+        async def attempt() -> Printed:
             try:
                 return await self._git(*arguments, secrets=await self._log_in())
             except CommandFailed as error:
@@ -85,7 +86,7 @@ class ForgeRepository:
         header = (f"http.{self.url}.extraHeader", f"Authorization: Basic {account}")
         return await self.settings.hand_over_of_user(header)
 
-    async def _git(self, *arguments: str, secrets: Mapping[str, str] | None = None) -> str:
+    async def _git(self, *arguments: str, secrets: Mapping[str, str] | None = None) -> Printed:
         done = await self.settings.processes.run(
             ["git", *arguments],
             cwd=self.place,

@@ -8,7 +8,15 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from releasekit.errors import CommandFailed, Denied, PackageError, Rejected, Transient
+from releasekit.errors import (
+    CommandFailed,
+    Denied,
+    PackageError,
+    PlanError,
+    Rejected,
+    Transient,
+)
+from releasekit.git.commits import parse_id, parse_ref_name
 from releasekit.git.settings import OVER_HTTP
 from releasekit.host.ci import JOB_BEARER
 from releasekit.http.client import RetryPolicy, one_line, retry
@@ -21,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.git.settings import GitSettings
+    from releasekit.host.process import Printed
     from releasekit.http.credentials import Secret
 
 
@@ -133,12 +142,14 @@ class Remote:
                     self._seen = parse_tags(await retry(self._list_refs, self._policy))
                 except PackageError as error:
                     self._seen = error
+                except PlanError as error:  # once packages are published, it ends none of them
+                    self._seen = Rejected(str(error), hint=error.hint, problem=error.problem)
                 self._looked_at = looked_at
             if isinstance(self._seen, PackageError):
                 raise self._seen
             return self._seen
 
-    async def _list_refs(self) -> str:
+    async def _list_refs(self) -> Printed:
         try:
             return await self._git("ls-remote", "--tags", self._name)
         except CommandFailed as error:
@@ -219,7 +230,7 @@ class Remote:
                 problem=Problem.TAG_REFUSED,
             ) from error
 
-    async def _git(self, *arguments: str, objects: Path | None = None) -> str:
+    async def _git(self, *arguments: str, objects: Path | None = None) -> Printed:
         places = await self._find_places()
         if not places:
             # Git takes any other name for a path, which may lead to what comes with the sources.
@@ -234,20 +245,25 @@ class Remote:
         )
 
 
-def parse_tags(listed: str) -> dict[str, RemoteTag]:
+def parse_tags(listed: Printed) -> dict[str, RemoteTag]:
     """Of what `git ls-remote --tags` prints, in which `v1^{}` is what the tag object v1 leads to.
 
     Names may hold what else ends a line, such as U+2028.
 
     https://git-scm.com/docs/git-ls-remote
     """
-    pairs = (line.split("\t", 1) for line in listed.split("\n") if "\trefs/tags/" in line)
-    objects = {ref.removeprefix("refs/tags/"): oid for oid, ref in pairs}
+    objects = {ref.removeprefix("refs/tags/"): oid for ref, oid in listed.parse_rows(parse_ref)}
     return {
         name: RemoteTag(oid, objects.get(f"{name}^{{}}", oid))
         for name, oid in objects.items()
         if not name.endswith("^{}")
     }
+
+
+def parse_ref(line: str) -> tuple[str, str]:
+    """The reference of a line of `git ls-remote`, and its object."""
+    oid, ref = line.split("\t", 1)
+    return parse_ref_name(ref), parse_id(oid)
 
 
 def strip_userinfo(url: str) -> str:

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 from releasekit.aio import gather_all
-from releasekit.errors import CommandFailed, PathError, Rejected
+from releasekit.errors import CommandFailed, PathError, PlanError, Rejected
+from releasekit.git.commits import parse_id
 from releasekit.git.programs import find_open_program
 from releasekit.host import durable
 from releasekit.host.scratch import closed_scratch
@@ -25,9 +26,9 @@ from releasekit.problems import Problem
 from releasekit.text.escape import clip, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
-    from releasekit.host.process import Processes
+    from releasekit.host.process import Printed, Processes
 
 TIMEOUT_S: Final = 300.0
 # What git needs to find the user's credentials and settings. None of it is secret, and no build
@@ -121,6 +122,8 @@ class GitSettings:
                     self._seen = await self._read()
                 except (CommandFailed, Rejected) as error:
                     self._seen = error
+                except PlanError as error:
+                    self._seen = Rejected(str(error), hint=error.hint, problem=error.problem)
                 except OSError as error:
                     self._seen = CommandFailed(f"{self.top}: {error.strerror or error}")
 
@@ -141,7 +144,7 @@ class GitSettings:
         remote: str,
         objects: Path | None = None,
         login: Mapping[str, str] | None = None,
-    ) -> str:
+    ) -> Printed:
         """In the repository of our own, with the settings of the checkout as far as this `remote`
         needs them, its objects, and a directory of `objects` besides. Raises CommandFailed,
         Rejected, and PathError where no directory is closed to builds.
@@ -235,7 +238,7 @@ class GitSettings:
                 self._ask("rev-parse", *paths, "--revs-only", "HEAD^{commit}"),
             )
         )
-        entries = tuple(_parse(listed))
+        entries = listed.parse(_parse)
         # Ours are among them, but for a git that does not read them.
         if not any(each.scope == "command" for each in entries):
             raise Rejected(
@@ -244,14 +247,15 @@ class GitSettings:
                 "checkout had when the run began.",
                 problem=Problem.TAG_REFUSED,
             )
-        *places, head = f"{told}\n".split("\n")[:3]
-        objects, shallow = (self.top / place for place in places)
+        objects, shallow = told.parse(lambda text: parse_paths(text, self.top))
+        third = told.split("\n")[2]
+        head = told.parse(parse_id, third) if third else ""
         ends = read_shallow(shallow)
         refusal = self._find_open_program(entries)
-        remotes = tuple(verbose.split("\n"))
+        remotes = tuple(verbose.parse_rows(_parse_remote))
         return _Snapshot(entries, remotes, head, objects.resolve(), ends, refusal)
 
-    async def _ask(self, *arguments: str) -> str:
+    async def _ask(self, *arguments: str) -> Printed:
         env = self.pass_on(_PLACES)
         done = await self.processes.run(
             ["git", *arguments], cwd=self.top, env=env, timeout_s=TIMEOUT_S
@@ -320,12 +324,30 @@ def _list_addresses(known: _Snapshot, remote: str) -> list[tuple[str, str]]:
     return [(use.partition(")")[0], url) for url, _, use in parts]
 
 
-def _parse(listed: str) -> Iterator[_Entry]:
+def parse_paths(told: str, top: Path) -> tuple[Path, Path]:
+    """The first two that `git rev-parse --git-path` prints at `top`."""
+    first, second, _ = told.split("\n", 2)
+    if not first or not second:
+        raise ValueError("not two paths")
+    return top / first, top / second
+
+
+def _parse_remote(line: str) -> str:
+    if "\t" not in line or " (" not in line:
+        raise ValueError("not the address of a remote")
+    return line
+
+
+def _parse(listed: str) -> tuple[_Entry, ...]:
     """`--null` ends scopes and values with NUL, and keys with a line feed; a key alone is true."""
-    fields = listed.split("\0")
-    for scope, setting in zip(fields[::2], fields[1::2], strict=False):
+    fields = listed.removesuffix("\0").split("\0")
+    entries = []
+    for scope, setting in zip(fields[::2], fields[1::2], strict=True):
         key, separator, value = setting.partition("\n")
-        yield _Entry(scope, key, value if separator else "true")
+        if "." not in key:
+            raise ValueError("not the name of a setting")
+        entries.append(_Entry(scope, key, value if separator else "true"))
+    return tuple(entries)
 
 
 def _hand_over(settings: Iterable[tuple[str, str]]) -> dict[str, str]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import CommandFailed
+from releasekit.git.commits import parse_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -208,12 +209,11 @@ class _Line:
             if most == 1:
                 raise
             return await self.list_more(names, max(1, most // 8))
-        count = 0
         parent = ""
-        for commit, parent, entries in _parse_log(log):  # noqa: B007
-            count += 1
+        changes = log.parse(lambda text: list(_parse_log(text)))
+        for commit, parent, entries in changes:  # noqa: B007
             self._add(commit, entries)
-        self.following = parent if count == most else ""
+        self.following = parent if len(changes) == most else ""
         return most
 
     def _add(self, commit: str, entries: list[tuple[str, str, str]]) -> None:
@@ -258,14 +258,16 @@ def _parse_log(log: str) -> Iterator[tuple[str, str, list[tuple[str, str, str]]]
         if token.startswith("commit "):
             if commit:
                 yield commit, parent, entries
-            _, commit, *parents = token.split()
+            commit, *parents = map(parse_id, token.split()[1:])
             parent, entries = (parents or [""])[0], []
         elif token.startswith(":"):
             _, _, old, _, status = token.split(" ")
-            path = next(fields)
+            path = next(fields, "")
             source = ""
             if status.startswith("R"):
-                source, path = path, next(fields)
+                source, path = path, next(fields, "")
             entries.append(("" if not old.strip("0") else old, path, source))
+        elif token:
+            raise ValueError("neither a commit nor a change")
     if commit:
         yield commit, parent, entries

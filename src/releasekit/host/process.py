@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import posixpath
 import re
 import shlex
 import shutil
@@ -16,10 +17,10 @@ import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from releasekit.aio import GroupClosed, Resource, uncancellable
-from releasekit.errors import CommandFailed, PathError
+from releasekit.errors import CommandFailed, PathError, PlanError
 from releasekit.host.sandbox import UNCONFINED, Sandbox
 from releasekit.host.scrub import Redactor, ToolVariables, overrule_git_settings
 from releasekit.host.streams import MAX_OUTPUT, Output, Splitter, Stream, appending
@@ -44,6 +45,8 @@ class KillSchedule:
     pipes_s: float = 0.5
 
 
+T = TypeVar("T")
+
 USUAL: Final = ToolVariables()
 PATIENCE: Final = KillSchedule()
 MAX_PLACE: Final = 200
@@ -53,11 +56,50 @@ MAX_ANSWER: Final = 4 * 1024 * 1024
 _OF_THE_RUNNER: Final = re.compile(r"(ACTIONS|GITHUB|GITLAB|RELEASEKIT|RUNNER)_", re.IGNORECASE)
 
 
+class Printed(str):
+    """What a program at `path` has printed, started by this `argv`. A function that reads it raises
+    ValueError, LookupError or TypeError for what another program prints: a wrapper may stand in for
+    the one that was meant.
+    """
+
+    __slots__ = ("argv", "path")
+    argv: Sequence[str]
+    path: str
+
+    def __new__(cls, text: str, argv: Sequence[str], path: str) -> Self:
+        printed = super().__new__(cls, text)
+        printed.argv, printed.path = argv, path
+        return printed
+
+    def parse(self, function: Callable[[str], T], part: str | None = None) -> T:
+        """What the function makes of all of it, or of a `part`. Raises PlanError, which names the
+        command and the line, where the function cannot read it.
+        """
+        text = self if part is None else part
+        try:
+            return function(text)
+        except (ValueError, LookupError, TypeError) as error:
+            line = clip(text.strip().partition("\n")[0], MAX_PLACE)
+            path, name = visible(clip(self.path, MAX_PLACE)), posixpath.basename(self.argv[0])
+            raise PlanError(
+                f"{_show(self.argv)} prints '{visible(line)}', which ReleaseKit cannot read"
+                if line
+                else f"{_show(self.argv)} prints nothing that ReleaseKit can read",
+                hint=f"ReleaseKit runs {path}. If that is a wrapper, put {name} itself before it "
+                "on PATH.",
+                problem=Problem.STRANGE_OUTPUT,
+            ) from error
+
+    def parse_rows(self, function: Callable[[str], T], end: str = "\n") -> list[T]:
+        """The same of each row that is not empty."""
+        return [self.parse(function, row) for row in self.split(end) if row]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completed:
     """A child that ended with status 0. `stdout` is empty when the output went to a log."""
 
-    stdout: str
+    stdout: Printed
     tail: tuple[str, ...]
     duration_s: float
 
@@ -188,7 +230,7 @@ class Processes(Resource):
         if len(captured) > MAX_OUTPUT:
             raise CommandFailed(f"{_show(argv)} printed more than {MAX_OUTPUT} bytes")
         return Completed(
-            stdout=captured.decode(errors="replace"),
+            stdout=Printed(captured.decode(errors="replace"), argv, self.which(argv[0]) or argv[0]),
             tail=output.tail(),
             duration_s=time.monotonic() - began,
         )

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from releasekit.config.declaration import EcosystemDeclaration
     from releasekit.ecosystems.interface import Target
-    from releasekit.host.process import Processes
+    from releasekit.host.process import Printed, Processes
     from releasekit.model import Package, PackageId
     from releasekit.plan.holdings import Holdings, Tree
     from releasekit.plan.unlisted_packages import Tables
@@ -274,11 +274,18 @@ async def _read_modules(home: Path, processes: Processes) -> Mapping[str, Mappin
     """The keys of each submodule, by its name."""
     asked = ("--no-includes", "--null", "--get-regexp", r"^submodule\..*\.(path|update)$")
     found: defaultdict[str, dict[str, str]] = defaultdict(dict)
-    for line in (await _git(processes, home, "config", "--file", _MODULES, *asked)).split("\0"):
-        key, _, value = line.partition("\n")
-        name, _, what = key.rpartition(".")
+    told = await _git(processes, home, "config", "--file", _MODULES, *asked)
+    for name, what, value in told.parse_rows(_parse_setting, end="\0") if told else ():
         found[name][what] = value
     return found
+
+
+def _parse_setting(line: str) -> tuple[str, str, str]:
+    key, _, value = line.partition("\n")
+    name, _, what = key.rpartition(".")
+    if what not in {"path", "update"}:
+        raise ValueError("not a setting of a submodule")
+    return name, what, value
 
 
 async def _list_pointers(names: Sequence[str], root: Path, processes: Processes) -> Sequence[str]:
@@ -290,7 +297,7 @@ async def _list_pointers(names: Sequence[str], root: Path, processes: Processes)
     listed = await _git(processes, root, "ls-files", "-z", "--", ":(attr:filter=lfs)")
     pointers = (
         name
-        for name in listed.split("\0")
+        for name in (listed or "").split("\0")
         if name and _read_head(root / name, len(_POINTER)) == _POINTER
     )
     return sorted(pointers)
@@ -303,10 +310,10 @@ def _read_head(path: Path, size: int) -> bytes:
         return b""
 
 
-async def _git(processes: Processes, directory: Path, *arguments: str) -> str:
-    """What it prints; nothing where it finds nothing."""
+async def _git(processes: Processes, directory: Path, *arguments: str) -> Printed | None:
+    """What it prints; None where it finds nothing."""
     try:
         run = processes.run(["git", *arguments], cwd=directory, timeout_s=_TIMEOUT_S)
         return (await run).stdout
     except CommandFailed:
-        return ""
+        return None

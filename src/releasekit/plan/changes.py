@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from releasekit.errors import CommandFailed
+from releasekit.git.commits import parse_id, parse_ref_name
 from releasekit.versioning.tag_forms import OWN_TAGS, SHARED_TAGS, list_names
 
 if TYPE_CHECKING:
@@ -51,13 +52,15 @@ async def tags_of(root: Path, processes: Processes, *which: str) -> frozenset[st
     """
     try:
         listed = await processes.run(
-            ["git", "for-each-ref", "--format=%(refname:strip=2)", *which, "refs/tags"],
+            ["git", "for-each-ref", "--format=%(refname)", *which, "refs/tags"],
             cwd=root,
             timeout_s=60.0,
         )
     except CommandFailed:
         return frozenset()
-    return frozenset(listed.stdout.split("\n")) - {""}
+    return frozenset(
+        each.removeprefix("refs/tags/") for each in listed.stdout.parse_rows(parse_ref_name)
+    )
 
 
 def version_tags(
@@ -136,10 +139,19 @@ async def _find_objects(
         timeout_s=60.0,
         stdin="".join(f"{each}\n" for each in objects),
     )
-    lines = completed.stdout.splitlines()
-    return [
-        _Object(*line.split(" ")) if line.endswith((" tree", " blob")) else None for line in lines
-    ]
+    lines = completed.stdout.removesuffix("\n").split("\n")
+    # It says of each what it is, or that it is missing.
+    rows = completed.stdout.parse(lambda _: zip(objects, lines, strict=True))
+    return [completed.stdout.parse(_parse_object, line) for _, line in rows]
+
+
+def _parse_object(line: str) -> _Object | None:
+    *name, kind = line.split(" ")
+    if kind in {"tree", "blob"}:
+        return _Object(parse_id(" ".join(name)), kind)
+    if kind not in {"missing", "commit", "tag", "ambiguous"}:
+        raise ValueError("not the kind of an object")
+    return None
 
 
 async def _differences(
@@ -157,15 +169,20 @@ async def _differences(
         timeout_s=60.0,
         stdin="".join(f"{before} {after}\n" for before, after in sorted(pairs)),
     )
-    found: dict[tuple[str, str], list[str]] = {}
-    names: list[str] = []
-    for line in completed.stdout.splitlines():
-        before, _, after = line.partition(" ")
-        if (before, after) in pairs:
-            names = found.setdefault((before, after), [])
-        else:
-            names.append(line)
-    return {pair: tuple(names) for pair, names in found.items()}
+
+    def parse(told: str) -> dict[tuple[str, str], tuple[str, ...]]:
+        found: dict[tuple[str, str], list[str]] = {}
+        pair = ("", "")
+        for line in told.splitlines():
+            before, _, after = line.partition(" ")
+            if (before, after) in pairs:
+                pair = (before, after)
+                found[pair] = []
+            else:
+                found[pair].append(line)
+        return {pair: tuple(names) for pair, names in found.items()}
+
+    return completed.stdout.parse(parse)
 
 
 def compiled(names: Iterable[str], package: Package) -> list[str]:

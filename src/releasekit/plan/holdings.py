@@ -112,16 +112,15 @@ async def _list_entries(
     https://git-scm.com/docs/git-ls-files#_output
     """
     listed = await processes.run([*_LISTING, *options], cwd=root, timeout_s=60.0)
-    found = []
-    for line in listed.stdout.split("\0"):
-        if line.startswith(f"{_UNTRACKED} "):
-            found.append((line[2:], "", _UNTRACKED))
-            continue
-        facts, tab, name = line.partition("\t")
-        if tab:
-            tag, mode, _ = facts.split(" ", 2)
-            found.append((name, mode, tag))
-    return found
+    return listed.stdout.parse_rows(_parse_entry, end="\0")
+
+
+def _parse_entry(line: str) -> tuple[str, str, str]:
+    if line.startswith(f"{_UNTRACKED} "):
+        return line[2:], "", _UNTRACKED
+    facts, _, name = line.partition("\t")
+    tag, mode, _, _ = facts.split(" ")
+    return name, mode, tag
 
 
 async def list_uncommitted_above(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
 from releasekit.errors import CommandFailed
-from releasekit.git.commits import Commits
+from releasekit.git.commits import Commits, parse_id
 from releasekit.host.files import repository_of
 from releasekit.versioning.messages import find_base
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from releasekit.host.process import Child, Processes
+    from releasekit.host.process import Child, Printed, Processes
 
 # What in-tree builds leave behind is not source.
 LEFTOVERS = (
@@ -54,9 +54,10 @@ async def read_checkout(
     """Files in the directories `beside` are not sources."""
     with contextlib.suppress(CommandFailed):
         # Mostly nothing differs, which one process tells.
-        first, *rest = (await _git(processes, root, *_STATUS)).split("\0")
-        if not any(line and not line.startswith("# ") for line in rest):
-            return Checkout(first.removeprefix("# branch.oid ").replace("(initial)", ""))
+        told = await _git(processes, root, *_STATUS)
+        head, differs = told.parse(_parse_status)
+        if not differs:
+            return Checkout(head)
     others_than = [
         f":(exclude,literal){path.relative_to(root).as_posix()}"
         for path in beside
@@ -76,8 +77,9 @@ async def read_checkout(
     except CommandFailed:
         return Checkout()
     names = [name for name in others.split("\0") if name]
+    commit = head.parse(parse_id)
     if not changed and not names:
-        return Checkout(head.strip())
+        return Checkout(commit)
     state = hashlib.sha256(changed.encode())
     for name in names:
         # It may have been removed since, and a build can make a path that is too long to be read.
@@ -85,7 +87,20 @@ async def read_checkout(
             facts = (root / name).lstat()
             state.update(f"{name}\0{facts.st_size}\0{facts.st_mtime_ns}\0".encode())
     uncommitted = {*names, *differing.split("\0")} - {""}
-    return Checkout(f"{head.strip()}+dirty.{state.hexdigest()[:12]}", tuple(sorted(uncommitted)))
+    return Checkout(f"{commit}+dirty.{state.hexdigest()[:12]}", tuple(sorted(uncommitted)))
+
+
+def _parse_status(told: str) -> tuple[str, bool]:
+    """The commit, empty where nothing is committed, and whether anything differs from it.
+
+    https://git-scm.com/docs/git-status#_branch_headers
+    """
+    first, *rest = told.split("\0")
+    begin, _, oid = first.rpartition(" ")
+    if begin != "# branch.oid":
+        raise ValueError("no commit is named")
+    differs = any(line and not line.startswith("# ") for line in rest)
+    return "" if oid == "(initial)" else parse_id(oid), differs
 
 
 async def has_base(root: Path, processes: Processes) -> bool:
@@ -157,6 +172,6 @@ async def is_tracked(path: Path, repository: Path, processes: Processes) -> bool
         return False
 
 
-async def _git(processes: Processes, root: Path, *arguments: str) -> str:
+async def _git(processes: Processes, root: Path, *arguments: str) -> Printed:
     completed = await processes.run(["git", *arguments], cwd=root, timeout_s=_PATIENCE_S)
     return completed.stdout

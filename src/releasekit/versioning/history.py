@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
 from releasekit.errors import CommandFailed, PlanError
+from releasekit.git.commits import parse_id
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from releasekit.git.commits import Commits
 
@@ -62,6 +63,8 @@ class Line:
 async def read_line(commits: Commits) -> Line:
     """Raises CommandFailed, also where nothing is committed."""
     parents = await commits.list_parents("--first-parent", commits.head, "--")
+    if not parents:
+        raise CommandFailed(f"git lists no commit of {commits.head}")
     indexes = {each: index for index, each in enumerate(parents)}
     return Line(tuple(parents), parents, indexes, await commits.is_shallow())
 
@@ -110,7 +113,9 @@ async def find_adding(commits: Commits, line: Line, paths: Iterable[str]) -> lis
         *("--literal-pathspecs", "rev-list", "--first-parent", "--stdin"),
         stdin="\n".join((commits.head, "--", *asked, "")),
     )
-    ids = [each for each in told.split() if line.parents.get(each) or not line.is_shallow]
+    ids = told.parse_rows(parse_id)
+    told.parse(lambda _: [line.indexes[each] for each in ids])
+    ids = [each for each in ids if line.parents[each] or not line.is_shallow]
     changes = await read_changes(commits, ids)
     return [Unit(index=line.indexes[it.commit], change=it) for it in changes]
 
@@ -135,7 +140,8 @@ async def read_changes(commits: Commits, ids: Sequence[str]) -> list[Change]:
     async def read(part: Sequence[str]) -> list[Change]:
         try:
             async with slots:
-                return list(_parse_log(await commits.log_files(part)))
+                told = await commits.log_files(part)
+                return told.parse(lambda log: _parse_log(log, part))
         except CommandFailed:
             if len(part) == 1:
                 raise
@@ -145,9 +151,10 @@ async def read_changes(commits: Commits, ids: Sequence[str]) -> list[Change]:
     return await read_parts(ids, _AT_ONCE)
 
 
-def _parse_log(log: str) -> Iterator[Change]:
+def _parse_log(log: str, asked: Sequence[str]) -> list[Change]:
     """https://git-scm.com/docs/git-log#Documentation/git-log.txt--z"""
     fields = log.split("\0")
+    changes: list[Change] = []
     at = 0
     while at + 2 < len(fields):
         _, commit, *parents = fields[at].split()
@@ -158,7 +165,7 @@ def _parse_log(log: str) -> Iterator[Change]:
         while at + 1 < len(fields) and len(status := fields[at].lstrip("\n")) == 1:
             files.append((status, fields[at + 1]))
             at += 2
-        yield Change(
+        change = Change(
             commit=commit,
             parents=tuple(parents),
             time_s=int(time) if time.isascii() and time.isdigit() else 0,
@@ -166,3 +173,7 @@ def _parse_log(log: str) -> Iterator[Change]:
             files=tuple(path for _, path in files),
             added=tuple(path for status, path in files if status == "A"),
         )
+        changes.append(change)
+    if [each.commit for each in changes] != list(asked):
+        raise ValueError("not the commits that were asked for")
+    return changes

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import CommandFailed
+from releasekit.git.commits import parse_id
 from releasekit.versioning.history import read_changes
 from releasekit.versioning.messages import find_base, find_edits, find_text
 
@@ -55,7 +56,7 @@ async def read_release_branch(commits: Commits, head: str, tip: str) -> ReleaseB
     if not head or await commits.has(tip, head):
         return ReleaseBranch(head=head)  # what is merged is nobody's any more
     try:
-        fork = (await commits.run_git("merge-base", head, tip)).strip()
+        fork = (await commits.run_git("merge-base", head, tip)).parse(parse_id)
     except CommandFailed:
         return ReleaseBranch(head=head, is_edited=True)  # without a common history
     most = f"--max-count={_MOST_COMMITS}"

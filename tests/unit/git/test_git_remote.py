@@ -15,14 +15,16 @@ from releasekit.aio import Group
 from releasekit.errors import CommandFailed, Denied, PackageError, Rejected, Transient
 from releasekit.git.remote import Remote, RemoteTag, explain, strip_userinfo
 from releasekit.git.settings import GitSettings
-from releasekit.host.process import Completed, Processes
+from releasekit.host.process import Completed, Printed, Processes
 from releasekit.host.sandbox import UNCONFINED, Sandbox
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-V0 = RemoteTag("0", "9")
-V1 = RemoteTag("1", "1")
+ZERO, ONE, NINE = (digit * 40 for digit in "019")
+V0 = RemoteTag(ZERO, NINE)
+V1 = RemoteTag(ONE, ONE)
 
 
 @pytest.mark.parametrize(
@@ -95,10 +97,11 @@ class Git:
     environment: Mapping[str, str] = {}
     settings = "command\0core.fsmonitor\nfalse\0"
 
-    def __init__(self, group: Group, failure: str = "") -> None:
+    def __init__(self, group: Group, failure: str = "", listed: str = "") -> None:
         self.group = group
         self.calls = 0
         self.failure = failure
+        self.listed = listed
 
     def outside(self, program: str) -> str:
         return f"/usr/bin/{program}"
@@ -110,7 +113,9 @@ class Git:
         told = {"remote": "".join(lines), "config": self.settings, "rev-parse": ".\nshallow\n"}
         told["--no-replace-objects"] = "1" * 40  # what is checked out
         if argv[1] in told:
-            return Completed(stdout=told[argv[1]], tail=(), duration_s=0.0)
+            return Completed(
+                stdout=Printed(told[argv[1]], argv, "/usr/bin/git"), tail=(), duration_s=0.0
+            )
         assert argv == ["git", "ls-remote", "--tags", "origin"]
         assert env["GIT_TERMINAL_PROMPT"] == "0"
         assert env["SSH_AUTH_SOCK"] == "/agent"
@@ -120,9 +125,9 @@ class Git:
         await asyncio.sleep(0)
         if self.failure and self.calls == 1:
             raise CommandFailed("`git ls-remote` failed with exit code 128", log=(self.failure,))
-        lines = [f"{number}\trefs/tags/v{number}" for number in range(self.calls)]
-        lines += ["From origin", "9\trefs/tags/v0^{}"]
-        return Completed(stdout="\n".join(lines), tail=(), duration_s=0.0)
+        lines = [f"{oid}\trefs/tags/v{number}" for number, oid in enumerate((ZERO, ONE))]
+        listed = "\n".join([*lines[: self.calls], self.listed or f"{NINE}\trefs/tags/v0^{{}}"])
+        return Completed(stdout=Printed(listed, argv, "/usr/bin/git"), tail=(), duration_s=0.0)
 
 
 def remote(git: Git) -> Remote:
@@ -141,6 +146,21 @@ def test_one_look_answers_everybody_who_had_asked_before() -> None:
             there = remote(Git(group))
             assert await asyncio.gather(*(there.list_tags() for _ in range(5))) == [{"v0": V0}] * 5
             assert await there.list_tags() == {"v0": V0, "v1": V1}
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("listed", ["From origin", "v1", f"{ONE} refs/tags/v1", "1\trefs/tags/v1"])
+def test_what_git_does_not_list_so_is_refused_with_its_line(listed: str) -> None:
+    """R68: as what a wrapper says before it starts git."""
+
+    async def main() -> None:
+        async with Group() as group:
+            with pytest.raises(Rejected) as caught:
+                await remote(Git(group, listed=listed)).list_tags()
+        line = listed.replace("\t", " ")
+        assert str(caught.value).startswith(f"`git ls-remote --tags origin` prints {line!r}")
+        assert caught.value.problem is Problem.STRANGE_OUTPUT
 
     asyncio.run(main())
 

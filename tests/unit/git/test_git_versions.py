@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import TypeVar
 
+    from releasekit.host.process import Printed
     from releasekit.model import Package
 
     T = TypeVar("T")
@@ -160,7 +161,7 @@ def test_a_thousand_packages_take_few_processes(
     calls: list[str] = []
     real = Commits.run_git
 
-    async def counted(self: Commits, *arguments: str, stdin: str | None = None) -> str:
+    async def counted(self: Commits, *arguments: str, stdin: str | None = None) -> Printed:
         calls.append(arguments[0])
         return await real(self, *arguments, stdin=stdin)
 

@@ -28,7 +28,6 @@ from releasekit.host.files import follow, inside, read_text
 from releasekit.http.client import one_line
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 from releasekit.problems import Problem
-from releasekit.text.escape import clip, visible
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
@@ -128,17 +127,7 @@ async def read_metadata(directory: Path, processes: Processes) -> list[Crate]:
         ) from error
     if "\\u0000" in done.stdout:
         raise Unreadable(f"{directory / 'Cargo.toml'}: holds a NUL character")
-    try:
-        return await asyncio.to_thread(parse_metadata, done.stdout)
-    except ValueError as error:
-        begins = visible(clip(done.stdout.strip().partition("\n")[0], _SHOWN))
-        raise ConfigError(
-            f"{directory / 'Cargo.toml'}: `cargo metadata` prints no metadata, but "
-            f"{begins or 'nothing'!r} ({error})",
-            hint=f"ReleaseKit runs {program}. If that is a wrapper, put cargo itself before it on "
-            "PATH.",
-            problem=Problem.TOOL_MISSING,
-        ) from error
+    return await asyncio.to_thread(done.stdout.parse, parse_metadata)
 
 
 def parse_metadata(text: str) -> list[Crate]:

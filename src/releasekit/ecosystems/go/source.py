@@ -14,6 +14,7 @@ from releasekit.aio import gather_all
 from releasekit.ecosystems.go.module_zip import MAX_ZIP_BYTES, File
 from releasekit.ecosystems.shared.archives import BAD_TAR, Tar
 from releasekit.errors import BuildFailed, CommandFailed
+from releasekit.git.commits import parse_id
 from releasekit.git.objects import Signature, TreeEntry, make_tree
 from releasekit.host import durable
 from releasekit.host.files import repository_of
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from releasekit.ecosystems.go.discover import Module
-    from releasekit.host.process import Processes
+    from releasekit.host.process import Printed, Processes
 
     Tree = Mapping[str, TreeEntry]
 
@@ -167,7 +168,7 @@ class _Git:
     processes: Processes
     directory: Path
 
-    async def __call__(self, *arguments: str, into: int | None = None) -> str:
+    async def __call__(self, *arguments: str, into: int | None = None) -> Printed:
         """Returns what git prints, or writes it to the descriptor `into`."""
         completed = await self.processes.run(
             ["git", *arguments], cwd=self.directory, env=_READING, timeout_s=TIMEOUT_S, stdout=into
@@ -190,35 +191,43 @@ async def _read_head(git: _Git) -> SourceHead:
             log=error.log,
             problem=Problem.NOT_COMMITTED,
         ) from error
-    commit, tree, name, email, time_s = shown.strip("\n").split("\0")
+    commit, tree, by = shown.parse(_parse_head)
     if len(commit) != 40:
         raise BuildFailed(
             f"{top} names objects by SHA-256, which the go command cannot fetch",
             problem=Problem.NOT_COMMITTED,
         )
-    by = Signature(name, email, int(time_s))
     directory = (top / objects.rstrip("\n")).resolve()
     return SourceHead(commit=commit, tree=tree, by=by, objects=directory)
 
 
+def _parse_head(shown: str) -> tuple[str, str, Signature]:
+    """The commit, its tree, and who made it when."""
+    commit, tree, name, email, time_s = shown.strip("\n").split("\0")
+    return parse_id(commit), parse_id(tree), Signature(name, email, int(time_s))
+
+
 def _parse_trees(
-    listing: str, head: SourceHead, top: Path
+    listing: Printed, head: SourceHead, top: Path
 ) -> dict[PurePosixPath, dict[str, TreeEntry]]:
     """The entries of each directory that git has listed."""
     trees: dict[PurePosixPath, dict[str, TreeEntry]] = {_ROOT: {}}
-    for line in listing.split("\0"):
-        facts, tab, name = line.partition("\t")
-        if tab:
-            path, (mode, _, oid) = PurePosixPath(name), facts.split(" ")
-            trees.setdefault(path.parent, {})[path.name] = TreeEntry(mode.lstrip("0"), oid)
+    for path, entry in listing.parse_rows(_parse_entry, end="\0"):
+        trees.setdefault(path.parent, {})[path.name] = entry
     for level, entries in trees.items():
-        above = trees[level.parent].get(level.name)
+        above = trees.get(level.parent, {}).get(level.name)
         if make_tree(entries).id != (above.id if above else head.tree):
             raise BuildFailed(
                 f"{top / level}: a file name there is not UTF-8; rename it",
                 problem=Problem.NOT_A_PACKAGE,
             )
     return trees
+
+
+def _parse_entry(line: str) -> tuple[PurePosixPath, TreeEntry]:
+    facts, _, name = line.partition("\t")
+    mode, _, oid = facts.split(" ")
+    return PurePosixPath(name), TreeEntry(mode.lstrip("0"), parse_id(oid))
 
 
 async def _write_archive(

@@ -20,7 +20,7 @@ from releasekit.ecosystems.go.source import open_sources, path_in_repository
 from releasekit.ecosystems.go.verify import Verifier
 from releasekit.ecosystems.interface import Discovery, Services, Target, Trial
 from releasekit.ecosystems.shared.tools import find_tool
-from releasekit.errors import BuildFailed
+from releasekit.errors import BuildFailed, PlanError
 from releasekit.host.files import repository_of
 from releasekit.host.scratch import scratch
 from releasekit.model import Action, PackageId
@@ -277,4 +277,7 @@ class GoWorkspace:
                 )
                 return await batch.build(packages)
         except BuildFailed as error:
-            return {package.id: error for package in packages}
+            return dict.fromkeys((package.id for package in packages), error)
+        except PlanError as error:  # git prints what is read in no other place
+            failed = BuildFailed(str(error), hint=error.hint, problem=error.problem)
+            return dict.fromkeys((package.id for package in packages), failed)

@@ -369,7 +369,7 @@ class PyPI(Resource):
             log = await self._processes.run(
                 ["git", "log", "-1", "--format=%ct"], cwd=self._config.root, timeout_s=30
             )
-            return log.stdout.strip()
+            return str(log.stdout.parse(int))
         return ""
 
 
