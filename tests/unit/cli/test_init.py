@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import yaml
 from fakes import DECLARED
 from integration.tools import require_tool
 from releasekit.__main__ import main
+from releasekit.cli.init.workflow import WORKFLOW
 from releasekit.config.file import ConfigFile, read_config
 from releasekit.text.bounds import parse_toml
 from workspaces import git
@@ -258,6 +260,32 @@ def test_below_a_root_without_a_manifest_it_names_what_is_there(
     inputs = read_workflow(root)["jobs"]["publish"]["steps"][-1]["with"]
     assert inputs["working-directory"] == "products"
     assert main(["plan", str(place), f"--registry=dir:{root / 'registry'}"]) == 0
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("it's", 'a "b"', "a #b", "a: b", "- a", "*a", "{a}", "$(id)", "a\\nb", "}} a"),
+        *("ä\U0001f600", "${{ github.token }}", "a ${{", "a\nb", "a\u2028b"),
+    ],
+)
+def test_the_name_of_the_root_is_no_more_than_a_name_in_the_workflow(
+    root: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R69: a value of YAML that GitHub does not evaluate, or it is refused by name."""
+    place = root / name / "products"
+    write(place, {"pyproject.toml": PYPI % "acme"})
+    code = main(["init", str(place)])
+    if "${{" in name or not name.isprintable():
+        assert code == 2
+        assert name.encode("unicode_escape").decode() in capsys.readouterr().err
+        assert not (root / WORKFLOW).exists()
+        assert not (place / "releasekit.toml").exists()
+        return
+    assert code == 0
+    inputs = read_workflow(root)["jobs"]["publish"]["steps"][-1]["with"]
+    assert inputs["working-directory"] == f"{name}/products"
+    subprocess.run([require_tool("actionlint"), root / WORKFLOW], check=True)
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.cli.init.survey import is_between_tags, read_document
 from releasekit.ecosystems.shared.documents import table_in, text_in
+from releasekit.errors import PathError
 from releasekit.host.files import is_file
 from releasekit.plan.publishers import list_own_jobs, read_workflows
 from releasekit.problems import DOCS, OWN_REPOSITORY
+from releasekit.text.escape import visible
 from releasekit.versioning.tag_forms import SHARED_TAGS
 
 if TYPE_CHECKING:
@@ -249,7 +251,7 @@ def _list_builds(
         yield f"- run: {_enter(where, top)}{install}  # git does not have what packages lead to"
         for each in scripted:
             yield f"- run: {build}"
-            yield f"  working-directory: {json.dumps(each.directory.relative_to(top).as_posix())}"
+            yield f"  working-directory: {_quote(each.directory.relative_to(top))}"
 
 
 def _has_build(manifest: Path) -> bool:
@@ -258,6 +260,20 @@ def _has_build(manifest: Path) -> bool:
 
 def _enter(where: Path, top: Path) -> str:
     return f"cd {shlex.quote(where.relative_to(top).as_posix())} && " if where != top else ""
+
+
+def _quote(place: Path) -> str:
+    """For YAML. Raises PathError, as GitHub looks for expressions in any text.
+
+    https://docs.github.com/en/actions/reference/workflows-and-actions/expressions
+    """
+    name = place.as_posix()
+    if "${{" in name:
+        raise PathError(
+            f"{visible(name)}: a workflow cannot name a directory with `${{{{` in its name",
+            hint="Rename the directory, or run in the root of the repository.",
+        )
+    return json.dumps(name, ensure_ascii=False)
 
 
 def write_workflow(
@@ -277,7 +293,7 @@ def write_workflow(
             "id-token: write  # trusted publishing: no token to store",
             "attestations: write  # GitHub shows what was signed",
         ]
-    place = f"working-directory: {json.dumps(str(below))}\n" if below.parts else ""
+    place = f"working-directory: {_quote(below)}\n" if below.parts else ""
     submodules = "submodules: recursive  # packages may hold their files" if has_submodules else ""
     text = _WORKFLOW.format(
         start=start or Start(),
