@@ -115,6 +115,18 @@ def test_a_go_sum_that_knows_a_published_module_is_believed(root: Path, tmp_path
     assert file_of(built, "text/go.sum", tmp_path) == lines
 
 
+def test_a_go_sum_with_stray_bytes_is_refused_by_name(root: Path) -> None:
+    """R66: the go command reads lines of which it needs none, whatever is in them."""
+    (root / "text" / "go.sum").write_bytes(
+        b"a.example/x v1.0.0 h1:a=\na.example/\xff v1.0.0 h1:b=\n"
+    )
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "--message", "Tidy")
+    built = build(root, "core", "text")
+    assert "text/go.sum: line 2 is not UTF-8; save it as UTF-8" in str(failure(built["text"]))
+    made(built["core"])
+
+
 def test_what_a_killed_run_built_counts_as_built(root: Path) -> None:
     """R18: the rest of its modules become what they would have become."""
     whole = build(root, "core", "text", "web")

@@ -239,3 +239,25 @@ def test_a_directive_that_go_does_not_know_is_refused(line: str, refused: str) -
         gomod.refuse_strange(found, "go.mod")
     newer = "go 1.27\n" if "second" not in refused else ""
     gomod.refuse_strange(mod(f"module a.example/x\n{newer}{line}\n"), "go.mod")
+
+
+@pytest.mark.parametrize(
+    ("text", "refused"),
+    [
+        # What go 1.26 says of each with `go list -m`.
+        ("go 1.22\nuse ./a\nfoo bar\n", "go.work:3: `foo` is not a directive"),
+        ("go 1.22\nuse ./a\nexclude x v1.0.0\n", "go.work:3: `exclude` is not a directive"),
+        ("\ufeff// x\ngo 1.22\nuse ./a\n", "go.work:1: `\ufeff` is not a directive"),
+        ("go 1.22\ngo 1.23\nuse ./a\n", "go.work:2: `go` appears a second time"),
+        ("go 1.22\nuse ./a\ngodebug default=go1.21\n", ""),
+        ("go 1.27\nuse ./a\nfoo bar\n", ""),
+    ],
+)
+def test_a_go_work_is_read_as_strictly(text: str, refused: str) -> None:
+    """R66"""
+    if refused:
+        with pytest.raises(ConfigError) as caught:
+            gomod.used_directories(text, "go.work")
+        assert refused in str(caught.value)
+    else:
+        assert gomod.used_directories(text, "go.work") == ("./a",)

@@ -16,7 +16,7 @@ from releasekit.problems import Problem
 from releasekit.text.splice import splice
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.ecosystems.shared.semver import Version
@@ -34,6 +34,8 @@ _VERBS: Final = frozenset(
     {"exclude", "go", "godebug", "ignore", "module", "replace", "require", "retract", "tool"}
     | {"toolchain"}
 )
+# Of a go.work. https://go.dev/ref/mod#go-work-file
+_VERBS_OF_WORK: Final = frozenset({"go", "godebug", "replace", "toolchain", "use"})
 _ONCE: Final = frozenset({"go", "module", "toolchain"})
 _PHYSICAL: Final = re.compile(r"[^\n]*\n|[^\n]+")
 # https://github.com/golang/mod/blob/master/modfile/rule.go, isIndirect
@@ -146,12 +148,17 @@ def refuse_strange(mod: GoMod, where: str) -> None:
     """Raises ConfigError for directives that go refuses in the module that it builds, though not in
     those that this one needs. What a newer go may know is left to that.
     """
-    language = tuple(map(int, re.findall("[0-9]{1,9}", mod.go)[:2]))
+    _refuse_strange(mod.lines, mod.text, _VERBS, where)
+
+
+def _refuse_strange(lines: Sequence[Line], text: str, verbs: Collection[str], where: str) -> None:
+    go = next((line.words[0] for line in lines if line.verb == "go" and line.words), "")
+    language = tuple(map(int, re.findall("[0-9]{1,9}", go)[:2]))
     seen: set[str] = set()
-    for line in mod.lines:
-        is_unknown = line.verb not in _VERBS and language <= _NEWEST
+    for line in lines:
+        is_unknown = line.verb not in verbs and language <= _NEWEST
         if is_unknown or (line.verb in _ONCE and line.verb in seen):
-            number = mod.text.count("\n", 0, line.start) + 1
+            number = text.count("\n", 0, line.start) + 1
             trouble = "is not a directive that go knows" if is_unknown else "appears a second time"
             raise ManifestError(
                 f"{where}:{number}: `{line.verb}` {trouble}", hint="Correct or remove it."
@@ -178,7 +185,9 @@ def find_retraction(mod: GoMod, version: str) -> str | None:
 
 def used_directories(text: str, where: str) -> tuple[str, ...]:
     """The directories that a go.work uses; raises ConfigError for an invalid go.work."""
-    return tuple(line.words[0] for line in _parse(text, where) if line.verb == "use" and line.words)
+    lines = _parse(text, where)
+    _refuse_strange(lines, text, _VERBS_OF_WORK, where)
+    return tuple(line.words[0] for line in lines if line.verb == "use" and line.words)
 
 
 def replaces_of_work(text: str, where: str) -> tuple[Replace, ...]:

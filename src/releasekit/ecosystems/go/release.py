@@ -293,6 +293,15 @@ class ModuleBatch:
                 hint="Commit it: a Go module is published from a commit.",
                 problem=Problem.NOT_COMMITTED,
             )
+        for name, data in manifests.items():
+            try:
+                data.decode()
+            except UnicodeDecodeError as error:
+                line = data.count(b"\n", 0, error.start) + 1
+                raise BuildFailed(
+                    f"go:{module.path}: {where / name}: line {line} is not UTF-8; save it as UTF-8",
+                    problem=Problem.NOT_A_PACKAGE,
+                ) from error
         return manifests
 
     async def _edit(self, module: Module, committed: Mapping[str, bytes]) -> dict[str, bytes]:
