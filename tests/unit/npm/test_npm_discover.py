@@ -321,6 +321,7 @@ def test_scripts_are_built_after_those_they_compile_against(tmp_path: Path) -> N
     [
         ("[]", "package.json is not valid JSON: not an object"),
         ("{", "package.json is not valid JSON"),
+        ('\ufeff\ufeff{"name": "a"}', "package.json is not valid JSON"),
         ({"name": "-x y-", "version": "1.0.0"}, "name is '-x y-'"),
         ({"name": 7}, "name is 7"),
         ({"name": "../up"}, "name is '../up'"),

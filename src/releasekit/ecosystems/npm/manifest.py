@@ -116,12 +116,16 @@ class NpmPackage:
 
 def read_manifest(path: Path) -> dict[str, object]:
     """The parsed file; raises ConfigError when it is too large, not UTF-8, or no JSON object."""
-    return read_parsed(path, parse_manifest, complaint="is not valid JSON", max_bytes=MAX_BYTES)
+    return read_parsed(path, _parse_object, complaint="is not valid JSON", max_bytes=MAX_BYTES)
 
 
 def parse_manifest(text: str) -> dict[str, object]:
-    """Raises ValueError for a text that is not a JSON object."""
-    document = parse_json(text.removeprefix("\ufeff"), max_bytes=None)
+    """Raises ValueError for a text that is not a JSON object, behind one byte order mark."""
+    return _parse_object(text.removeprefix("\ufeff"))
+
+
+def _parse_object(text: str) -> dict[str, object]:
+    document = parse_json(text, max_bytes=None)
     if not isinstance(document, dict):
         raise ValueError("not an object")  # noqa: TRY004 (about the text)
     return document
