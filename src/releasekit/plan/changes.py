@@ -139,10 +139,10 @@ async def _find_objects(
         timeout_s=60.0,
         stdin="".join(f"{each}\n" for each in objects),
     )
-    lines = completed.stdout.removesuffix("\n").split("\n")
+    found = completed.stdout.parse_rows(_parse_object)
     # It says of each what it is, or that it is missing.
-    rows = completed.stdout.parse(lambda _: zip(objects, lines, strict=True))
-    return [completed.stdout.parse(_parse_object, line) for _, line in rows]
+    completed.stdout.parse(lambda _: list(zip(objects, found, strict=True)))
+    return found
 
 
 def _parse_object(line: str) -> _Object | None:
