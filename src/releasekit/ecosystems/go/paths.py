@@ -25,7 +25,7 @@ _PSEUDO: Final = re.compile(r".*[.-](?:[0-9]+\.)*[0-9]{14}-[0-9A-Fa-f]{12}")
 # Of patterns: an end of a range, and what stands for a character or for more.
 _END: Final = r"(?:\\.|[^\]\\-])"
 _ATOM: Final = re.compile(rf"\[\^?+(?:{_END}(?:-{_END})?)+\]|\\.|[^\[\\]", re.DOTALL)
-_GLOB: Final = re.compile(rf"(?:{_ATOM.pattern})*+", re.DOTALL)
+_GLOB: Final = re.compile(rf"(?>(?:{_ATOM.pattern})*)", re.DOTALL)
 _RANGE: Final = re.compile(rf"({_END})(?:-({_END}))?", re.DOTALL)
 _NONE: Final = Version((-1, 0, 0))
 
