@@ -149,7 +149,7 @@ def _parse_object(line: str) -> _Object | None:
     *name, kind = line.split(" ")
     if kind in {"tree", "blob"}:
         return _Object(parse_id(" ".join(name)), kind)
-    if kind not in {"missing", "commit", "tag", "ambiguous"}:
+    if kind not in {"missing", "submodule", "commit", "tag", "ambiguous"}:
         raise ValueError("not the kind of an object")
     return None
 
