@@ -82,6 +82,8 @@ async def read_units(commits: Commits, line: Line, count: int) -> list[Unit]:
     if await commits.find_cut_off(each for each, above in parents.items() if not above):
         raise make_shallow_error()
     changes = {each.commit: each for each in await read_changes(commits, tuple(parents))}
+    if missing := parents.keys() - changes.keys():
+        raise CommandFailed(f"git shows nothing of the commit {min(missing)}")
     order = {commit: number for number, commit in enumerate(parents)}
     units = []
     taken: set[str] = set()
@@ -174,6 +176,7 @@ def _parse_log(log: str, asked: Sequence[str]) -> list[Change]:
             added=tuple(path for status, path in files if status == "A"),
         )
         changes.append(change)
-    if [each.commit for each in changes] != list(asked):
-        raise ValueError("not the commits that were asked for")
+    # A tag may lead to what is no commit, of which git shows nothing.
+    if "".join(fields[at:]).strip() or not {each.commit for each in changes} <= {*asked}:
+        raise ValueError("not a commit that was asked for")
     return changes
