@@ -9,7 +9,7 @@ import pytest
 
 from fakes import package
 from releasekit.errors import ConfigError
-from releasekit.versioning.owners import Owners
+from releasekit.versioning.owners import Owners, Places
 
 TOP = Path("/repository")
 
@@ -94,18 +94,20 @@ def test_what_lies_above_the_workspace_touches_who_takes_it_in() -> None:
     """R64: and not the package at the root of the workspace, nor whom `paths` name."""
     root = TOP / "work/space"
     whole, core = (replace(package(each), directory=root / each) for each in ("", "core"))
+    found = [replace(whole, id=replace(whole.id, name="whole")), core]
+    elsewhere = {
+        "../../README.md": [(core.id, "README.md")],
+        "../lib": [(core.id, "src/lib")],
+        "../x": [(core.id, "scripts/x")],
+    }
     owners = Owners(
-        [replace(whole, id=replace(whole.id, name="whole")), core],
+        found,
         TOP,
         root,
         packs=lambda _, path: path != "scripts/x",
         ignore=(),
         paths={"fake:whole": ("**",)},
-        elsewhere={
-            "../../README.md": [(core.id, "README.md")],
-            "../lib": [(core.id, "src/lib")],
-            "../x": [(core.id, "scripts/x")],
-        },
+        places=Places(found, root, elsewhere),
     )
     assert touched(owners, "README.md") == touched(owners, "work/lib/a/b.rs") == {"core"}
     assert touched(owners, "work/x") == touched(owners, "lib/a") == set()
@@ -127,7 +129,7 @@ def test_what_packages_take_in_touches_them_too() -> None:
         packs=lambda _, path: not path.endswith(".md"),
         ignore=(),
         paths={},
-        elsewhere=elsewhere,
+        places=Places([core, cli], TOP / "js", elsewhere),
     )
     assert touched(owners, "js/shared/a/b.js") == {"cli"}
     assert touched(owners, "js/shared/a/b.md") == set()

@@ -272,7 +272,7 @@ async def decide_versions(
             config.root,
             options,
             packs=lambda package, name: package in versioned and holdings.holds(package, name),
-            elsewhere=holdings.elsewhere,
+            places=holdings.places,
             templates=templates,
             find_published=partial(find_published, workspace),
             labels=_choose_labels(workspace),

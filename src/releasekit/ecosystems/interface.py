@@ -527,6 +527,13 @@ class Target:
         """
         return ()
 
+    def list_compiled(self, _package: Package, /) -> Collection[Path]:
+        """The manifests of what is compiled into it and may be a package here, wherever they lie.
+        Of each counts what lies below its directory, but neither in a package further down nor
+        below another manifest of that name. They need not be there.
+        """
+        return ()
+
     def follows_links(self, _package: Package, _names: Collection[str], /) -> bool:
         """Whether a symbolic link among the same files stands for what it leads to."""
         return True

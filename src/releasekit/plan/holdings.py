@@ -21,10 +21,10 @@ from releasekit.ecosystems.shared.packed import is_beside
 from releasekit.errors import CommandFailed, ConfigError, PathError
 from releasekit.host.files import read_file, repository_of
 from releasekit.model import MAX_MANIFEST_BYTES, DependencyKind
-from releasekit.versioning.owners import Places, name_place
+from releasekit.versioning.owners import COMPILED, Places, name_place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.ecosystems.interface import Target
@@ -196,7 +196,7 @@ class Holdings:
 
     def locate(self, path: str) -> list[tuple[PackageId, str]]:
         """As `Places`, in whose words a submodule is a directory."""
-        located = self._places.locate(path)
+        located = self.places.locate(path)
         if path not in self.tree.submodules:
             return located
         return [(package, f"{name}/") for package, name in located]
@@ -205,7 +205,9 @@ class Holdings:
         """Whether this file of it, as `locate` calls it, is published, or makes what is."""
         if name == _OUTSIDE or name.startswith(f"{_OUTSIDE}/"):
             # Of a directory that the manifest names.
-            return not is_beside(name.removeprefix(_OUTSIDE).removeprefix("/"))
+            return not is_beside(
+                name.removeprefix(COMPILED).removeprefix(_OUTSIDE).removeprefix("/")
+            )
         if package not in self._counts:
             found, packs = self._by_id[package], self._targets[package.ecosystem].packs
             self._counts[package] = packs(found, self.list_own(found))
@@ -225,7 +227,7 @@ class Holdings:
         inside = f"{directory}/"
         found = {
             package
-            for package, name in self._places.locate(directory)
+            for package, name in self.places.locate(directory)
             if self.holds(package, f"{name}/")
         }
         for place, holders in self.elsewhere.items():
@@ -283,8 +285,26 @@ class Holdings:
         return found
 
     @cached_property
-    def _places(self) -> Places:
-        return Places(self._by_id.values(), self._root, self.elsewhere)
+    def places(self) -> Places:
+        return Places(self._by_id.values(), self._root, self.elsewhere, self._ends)
+
+    @cached_property
+    def _compiled(self) -> Mapping[PackageId, Collection[Path]]:
+        return {
+            each.id: self._targets[each.id.ecosystem].list_compiled(each) for each in self._asked
+        }
+
+    @cached_property
+    def _ends(self) -> frozenset[str]:
+        """The directories of manifests like those of what is compiled in, in a workspace or not."""
+        ends = tuple({f"/{each.name}" for listed in self._compiled.values() for each in listed})
+        return frozenset(
+            posixpath.dirname(name) for name in self.tree.files if ends and name.endswith(ends)
+        )
+
+    @cached_property
+    def _bare(self) -> Places:
+        return Places(self._by_id.values(), self._root, ends=self._ends)
 
     @cached_property
     def _taken(self) -> Mapping[PackageId, Sequence[str]]:
@@ -302,7 +322,7 @@ class Holdings:
         found: defaultdict[str, list[tuple[PackageId, str]]] = defaultdict(list)
         reached: set[tuple[str, PackageId]] = set()
         # What is named there is listed when its turn comes: all at once may be more than memory.
-        pending = [self._list_outside(), self._list_linked()]
+        pending = [self._list_outside(), self._list_compiled(), self._list_linked()]
         characters = 0
         while pending:
             path, holder, name = next(pending[-1], ("", None, ""))
@@ -333,6 +353,8 @@ class Holdings:
     ) -> Iterator[tuple[str, PackageId, str]]:
         """What the links below a place that a package takes in lead to."""
         for link in _below(place, self.tree.links):
+            if name == COMPILED and self._bare.is_apart(link, place):
+                continue
             rest = link.removeprefix(f"{place}/")
             yield from ((it, holder, f"{name}/{rest}") for it in self._follow(link))
 
@@ -345,13 +367,19 @@ class Holdings:
                     place = os.path.relpath(path, self._root)
                     yield place, package.id, _OUTSIDE
 
+    def _list_compiled(self) -> Iterator[tuple[str, PackageId, str]]:
+        for package in self._asked:
+            for manifest in self._compiled[package.id]:
+                if manifest.parent != package.directory:
+                    place = os.path.relpath(manifest.parent, self._root)
+                    yield "" if place == "." else place, package.id, COMPILED
+
     def _list_linked(self) -> Iterator[tuple[str, PackageId, str]]:
         """What the links below the directories of packages lead to."""
         asked = {each.id: each for each in self._asked}
-        places = Places(self._by_id.values(), self._root)
         follows: dict[PackageId, bool] = {}
         for link in self.tree.links:
-            for package, name in places.locate(link):
+            for package, name in self._bare.locate(link):
                 if package not in asked:
                     continue
                 if package not in follows:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from releasekit.model import Package, PackageId
     from releasekit.versioning.change_files import ChangeFile
     from releasekit.versioning.history import Change, Line
-    from releasekit.versioning.owners import Packs
+    from releasekit.versioning.owners import Packs, Places
     from releasekit.versioning.released import FindPublished, Release
 
 # Those that say something without asking for a version; of others it is unknown what they mean.
@@ -125,7 +125,7 @@ async def collect_intents(
     options: VersionOptions,
     *,
     packs: Packs,
-    elsewhere: Mapping[str, Sequence[tuple[PackageId, str]]] | None = None,
+    places: Places | None = None,
     templates: Mapping[PackageId, str],
     find_published: FindPublished,
     labels: Mapping[PackageId, str],
@@ -134,13 +134,13 @@ async def collect_intents(
     is_part: bool = False,
 ) -> Collected:
     """`versions` are the packages that are decided for, each with how its manifests are read at
-    another commit, `everything` those and all others here, `packs` and `elsewhere` as `Owners`
-    has them, and
-    `templates` the names of their tags, with NUL in the place of the version. `labels` are those of
-    packages whose next version is a prerelease, and `together` the packages whose version stands
-    in one place. `title` is what HEAD is going to be called once it is squashed. Where
-    `everything` `is_part` of what the repository has, change files may name others, and are kept
-    for them. Change files are those that are checked out, unless `commits` are of another head.
+    another commit, `everything` those and all others here, `packs` and `places` as `Owners`
+    has them, and `templates` the names of their tags, with NUL in the place of the version.
+    `labels` are those of packages whose next version is a prerelease, and `together` the packages
+    whose version stands in one place. `title` is what HEAD is going to be called once it is
+    squashed. Where `everything` `is_part` of what the repository has, change files may name others,
+    and are kept for them. Change files are those that are checked out, unless `commits` are of
+    another head.
 
     Raises ConfigError for an option, PlanError for change files that cannot be used and for a
     history that does not reach back, and CommandFailed.
@@ -150,7 +150,7 @@ async def collect_intents(
         commits.top,
         root,
         packs=packs,
-        elsewhere=elsewhere,
+        places=places,
         ignore=options.ignore,
         paths=options.paths,
         is_part=is_part,

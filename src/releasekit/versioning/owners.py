@@ -12,7 +12,7 @@ from releasekit.problems import Problem
 from releasekit.text.globs import Glob
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.model import Package, PackageId
@@ -29,10 +29,15 @@ def index_names(packages: Iterable[PackageId]) -> dict[str, list[PackageId]]:
     return found
 
 
+# How the directory of what is compiled into a package is called in that. What is in a package
+# further down is not compiled with it.
+COMPILED: Final = "../."
+
+
 class Places:
     """Where packages have their files, by paths relative to `root`: the deepest package directory
     around a file owns it, and `elsewhere` are files and directories of which a package has more,
-    each with what it is called there.
+    each with what it is called there. `ends` are directories that may be of packages too.
     """
 
     def __init__(
@@ -40,26 +45,34 @@ class Places:
         packages: Iterable[Package],
         root: Path,
         elsewhere: Mapping[str, Sequence[tuple[PackageId, str]]] | None = None,
+        ends: Collection[str] = frozenset(),
     ) -> None:
-        self._elsewhere = elsewhere or {}
+        self._elsewhere, self._ends = elsewhere or {}, ends
+        self.reaches_above = any(each.startswith("../") for each in self._elsewhere)
         self._directories: defaultdict[str, set[PackageId]] = defaultdict(set)
         for each in packages:
             self._directories[name_place(each.directory, root)].add(each.id)
 
     def locate(self, path: str) -> list[tuple[PackageId, str]]:
         """The packages that have a file or directory, and what it is called in each."""
-        directory = path.rpartition("/")[0]
-        while directory and directory not in self._directories:
-            directory = directory.rpartition("/")[0]
+        above = (each for each in _list_above(path) if each in self._directories)
+        directory = next(above, "")
         inside = path.removeprefix(f"{directory}/")
         owners = () if path.startswith("../") else self._directories.get(directory, ())
         found = [(each, inside) for each in sorted(owners)]
-        place = path if self._elsewhere else ""
-        while place:
-            rest = path.removeprefix(place)
-            found += [(each, f"{name}{rest}") for each, name in self._elsewhere.get(place, ())]
-            place = place.rpartition("/")[0]
+        for place in (path, *_list_above(path)) if self._elsewhere else ():
+            rest = path[len(place) :] if place else f"/{path}"
+            for each, name in self._elsewhere.get(place, ()):
+                if name != COMPILED or not self.is_apart(path, place):
+                    found.append((each, f"{name}{rest}"))
         return found
+
+    def is_apart(self, path: str, place: str) -> bool:
+        """Whether a package below the place, which is around the path, has it."""
+        return any(
+            len(each) > len(place) and (each in self._directories or each in self._ends)
+            for each in _list_above(path)
+        )
 
 
 class Owners:
@@ -75,18 +88,16 @@ class Owners:
         ignore: Iterable[str],
         paths: Mapping[str, Iterable[str]],
         is_part: bool = False,
-        elsewhere: Mapping[str, Sequence[tuple[PackageId, str]]] | None = None,
+        places: Places | None = None,
     ) -> None:
         """`packages` are all of the workspace, or, where they are a part of them, `paths` may name
-        others. `packs` says of a package and a path, as `Places` has it by `elsewhere`, whether
-        what is published of it has that file, or is made of it; `ignore` and `paths` are options.
-        Raises ConfigError.
+        others. `packs` says of a package and a path, as `places` have it, whether what is published
+        of it has that file, or is made of it; `ignore` and `paths` are options. Raises ConfigError.
         """
         self._packs = packs
         self._below = name_place(root, top)
         self._known: dict[str, frozenset[PackageId]] = {}
-        self._places = Places(packages, root, elsewhere)
-        self._takes_from_above = any(each.startswith("../") for each in elsewhere or ())
+        self._places = places or Places(packages, root)
         where = "releasekit.toml: [version] ignore"
         self._ignored = [
             Glob.parse(each.removeprefix("!"), where=where, negated=each.startswith("!"))
@@ -117,7 +128,7 @@ class Owners:
 
     def _find_touched(self, path: str) -> frozenset[PackageId]:
         is_above = bool(self._below) and not path.startswith(f"{self._below}/")
-        if is_above and not self._takes_from_above:
+        if is_above and not self._places.reaches_above:
             return frozenset()
         path = posixpath.relpath(path, self._below) if self._below else path
         parts = PurePosixPath(path).parts
@@ -130,6 +141,15 @@ class Owners:
         }
         further = () if is_above else self._further
         return frozenset(owners) | {package for glob, package in further if glob.matches(parts)}
+
+
+def _list_above(path: str) -> Iterator[str]:
+    """The directories around it; "" is the root, which is not around what lies above it."""
+    is_above = path.startswith("../")
+    while path and path != "..":
+        path = path.rpartition("/")[0]
+        if path or not is_above:
+            yield path
 
 
 def name_place(directory: Path, top: Path) -> str:

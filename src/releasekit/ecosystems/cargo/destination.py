@@ -14,7 +14,7 @@ import httpx
 
 from releasekit.config.values import Directory, Url
 from releasekit.ecosystems.cargo import CRATES_IO_INDEX
-from releasekit.ecosystems.cargo.roots import read_toml
+from releasekit.ecosystems.shared.crates import read_toml
 from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.errors import ConfigError, did_you_mean
 from releasekit.host.files import is_in_checkout

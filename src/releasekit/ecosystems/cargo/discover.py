@@ -16,8 +16,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from releasekit.decided import Edge, VersionGroup
 from releasekit.ecosystems.cargo import TOOL
 from releasekit.ecosystems.cargo.destination import CRATES_IO
-from releasekit.ecosystems.cargo.requirements import Requirement, list_dependencies
-from releasekit.ecosystems.cargo.roots import MANIFEST, MAX_BYTES, inherits_version, read_toml
+from releasekit.ecosystems.cargo.requirements import Requirement
+from releasekit.ecosystems.cargo.roots import inherits_version
+from releasekit.ecosystems.shared.crates import (
+    MANIFEST,
+    MAX_BYTES,
+    is_inherited,
+    list_dependencies,
+    read_toml,
+)
 from releasekit.ecosystems.shared.documents import table_in
 from releasekit.ecosystems.shared.globs import named_roots
 from releasekit.ecosystems.shared.packages import unique_by_name
@@ -184,18 +191,13 @@ def find_wildcards(manifest: Path, shared: Path) -> set[tuple[str, str, str]]:
     for where, value in list_dependencies(read_toml(manifest)):
         if where[0] in {"workspace", "patch"}:
             continue
-        table = inherited.get(where[-1]) if _is_inherited(value) else value
+        table = inherited.get(where[-1]) if is_inherited(value) else value
         version = table.get("version") if isinstance(table, dict) else table
         if isinstance(version, str) and version.strip() in {"*", "x", "X"}:
             target = _squeeze(where[1]) if where[0] == "target" else ""
             kind = where[-2].replace("_", "-").removesuffix("dependencies").removesuffix("-")
             found.add((target, kind or "normal", where[-1]))
     return found
-
-
-def _is_inherited(value: object) -> bool:
-    """https://doc.rust-lang.org/cargo/reference/workspaces.html#the-dependencies-table"""
-    return isinstance(value, dict) and value.get("workspace") is True
 
 
 def _squeeze(target: str) -> str:

@@ -14,12 +14,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.ecosystems.cargo.discover import ECOSYSTEM
-from releasekit.ecosystems.cargo.requirements import (
-    Requirement,
-    edit_requirement,
-    list_dependencies,
-)
-from releasekit.ecosystems.cargo.roots import MANIFEST
+from releasekit.ecosystems.cargo.requirements import Requirement, edit_requirement
+from releasekit.ecosystems.shared.crates import MANIFEST, list_dependencies
 from releasekit.ecosystems.shared.documents import text_in
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import ConfigError, PlanError, map_all

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from releasekit.ecosystems.shared.crates import DEV, list_dependencies
 from releasekit.ecosystems.shared.documents import table_in
 from releasekit.ecosystems.shared.packages import conflict
 from releasekit.ecosystems.shared.semver import PARTIAL, Comparator, Version, satisfied
@@ -37,8 +38,6 @@ _WILDCARD: Final = re.compile(r"[*xX]")
 _PATH: Final = re.compile(
     r"""[ \t]*(?P<before>(?:.*\.)?[ \t]*)(?P<quote>["']?)path(?P=quote)[ \t]*=[ \t]*"""
 )
-_NORMAL: Final = ("dependencies", "build-dependencies", "build_dependencies")
-_DEV: Final = ("dev-dependencies", "dev_dependencies")
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,19 +187,6 @@ def pin(
     return edit_strings(manifest, edits, wanted=document, of=what) if edits else manifest
 
 
-def list_dependencies(document: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Each with the keys that lead to it, those of the workspace and patches too."""
-    places: list[tuple[object, tuple[str, ...]]] = [(document, ())]
-    places += [(each, ("target", name)) for name, each in table_in(document, "target").items()]
-    tables = [(each, (*where, name)) for each, where in places for name in (*_NORMAL, *_DEV)]
-    tables.append((table_in(document, "workspace"), ("workspace", "dependencies")))
-    patches = table_in(document, "patch")
-    tables += [(patches, ("patch", name)) for name in patches]
-    for table, where in tables:
-        for key, value in table_in(table, where[-1]).items():
-            yield (*where, key), value
-
-
 def _find_path_dependencies(
     document: Mapping[str, Any], shared: Collection[str]
 ) -> Iterator[PathDependency]:
@@ -212,7 +198,7 @@ def _find_path_dependencies(
         if not isinstance(requirement, str):
             requirement = None
         if where[0] != "workspace" or requirement is not None or package in shared:
-            yield PathDependency(where, package, requirement, dev=where[-2] in _DEV)
+            yield PathDependency(where, package, requirement, dev=where[-2] in DEV)
 
 
 def _edit(entry: PathDependency, version: str, manifest: str, span: Span) -> tuple[Span, str]:

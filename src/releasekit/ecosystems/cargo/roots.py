@@ -10,9 +10,10 @@ import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
+from releasekit.ecosystems.shared.crates import MANIFEST, MAX_BYTES, read_toml
 from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.ecosystems.shared.packed import Patterns, below, is_below, is_beside, spelled_out
-from releasekit.host.files import read_parsed, read_text
+from releasekit.host.files import read_text
 from releasekit.text.bounds import parse_toml
 from releasekit.text.globs import Glob
 
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from releasekit.model import Package
 
 
-MANIFEST: Final = "Cargo.toml"
-MAX_BYTES: Final = 1024 * 1024
 _WILDCARD: Final = re.compile(r"[*?\[]")
 # What a manifest may name of the directories above it.
 _COPIED: Final = ("license-file", "readme")
@@ -96,10 +95,6 @@ def publishable_at(directory: Path) -> bool:
     package = table_in(read_toml(directory / MANIFEST), "package")
     # Without a version it is not published either.
     return "version" in package and package.get("publish") not in (False, [])
-
-
-def read_toml(path: Path) -> Mapping[str, object]:
-    return read_parsed(path, parse_toml, complaint="is not valid TOML", max_bytes=MAX_BYTES)
 
 
 def _strings(value: object) -> list[str]:

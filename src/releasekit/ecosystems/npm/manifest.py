@@ -9,6 +9,7 @@ import contextlib
 import json
 import re
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from releasekit.ecosystems.shared.documents import checked_table, table_in, text_in
@@ -43,6 +44,13 @@ SCRIPTS: Final = ("prepublishOnly", "prepack", "prepare", "postpack")
 # A command that publishes the packages of all platforms, and names them in package.json.
 # https://napi.rs/docs/cli/pre-publish
 _NAPI: Final = re.compile(r"\bnapi\s+pre-?publish\b")
+# https://napi.rs/docs/cli/build, https://neon-rs.dev/docs/, https://github.com/rustwasm/wasm-pack
+_COMPILING: Final = re.compile(
+    r"\b(?:cargo(?:\s+\+\S+)?\s+(?:b|build|ndk|rustc|zigbuild)|cargo-cp-artifact|napi\s+build"
+    r"|neon\s+(?:build|dist)|wasm-bindgen|wasm-pack\s+build)\b"
+)
+_WORD: Final = re.compile(r"[^\s\"'=;&|()]{1,255}")
+_MOST_PLACES: Final = 200
 # What runs once the registry has taken it.
 # https://github.com/npm/cli/blob/latest/lib/commands/publish.js
 FOLLOWING: Final = ("publish", "postpublish")
@@ -85,7 +93,8 @@ class NpmPackage:
     `bundled` are the packages in its tarball, `optional_peers` the peers that it works without,
     `repository` is the URL of its sources, as npm spells it. With napi, the names of its platform
     packages begin with `platforms`; `platform` says that the package is for one platform.
-    `names_files` says that package.json names some files that the package is made of.
+    `names_files` says that package.json names some files that the package is made of. `crates` are
+    directories where its scripts may compile a crate.
     """
 
     name: str
@@ -103,6 +112,7 @@ class NpmPackage:
     platform: bool = False
     unpublishable: str = ""
     names_files: bool = True
+    crates: tuple[str, ...] = ()
 
     @property
     def directory(self) -> Path:
@@ -184,7 +194,18 @@ def parse_package(document: Mapping[str, object], path: Path) -> NpmPackage | No
         platform="os" in document or "cpu" in document,
         unpublishable=unpublishable,
         names_files=not _CONTENTS.isdisjoint(document),
+        crates=_list_crates(scripts, is_napi=bool(napi)),
     )
+
+
+def _list_crates(scripts: Mapping[str, object], *, is_napi: bool) -> tuple[str, ...]:
+    """The directory of the package, and all that may be one in the scripts that compile crates."""
+    compiling = [text for text in map(str, scripts.values()) if _COMPILING.search(text)]
+    if not compiling and not is_napi:
+        return ()
+    words = (word for text in compiling for word in _WORD.findall(text))
+    places = (word.removesuffix("Cargo.toml") for word in words)
+    return tuple(islice(dict.fromkeys((".", *places)), _MOST_PLACES))
 
 
 def list_bundled(document: Mapping[str, object]) -> frozenset[str]:

@@ -42,9 +42,11 @@ from releasekit.ecosystems.npm.roots import list_licenses
 from releasekit.ecosystems.npm.staging import NpmStaging
 from releasekit.ecosystems.npm.tarball import DIGESTS, PrebuiltTarballs, get_filename
 from releasekit.ecosystems.shared.artifacts import digested, staged_aside
+from releasekit.ecosystems.shared.crates import MANIFEST, Crates
 from releasekit.ecosystems.shared.destinations import find_elsewhere
 from releasekit.errors import BuildFailed, PackageError, PlanError, map_all
 from releasekit.graph import levels_above
+from releasekit.host.files import is_file
 from releasekit.http.origins import require_safe
 from releasekit.model import SENT, Action, PackageId
 from releasekit.problems import Problem
@@ -109,6 +111,7 @@ class NpmTarget(Target):
     ) -> None:
         super().__init__(workspace, registry)
         self._packages = workspace
+        self._crates = Crates(config.root)
         self._notes: list[Callable[[Sequence[PlannedPackage]], str]] = [workspace.plan_notes]
         self.prebuilt = PrebuiltTarballs(workspace.found.by_name)
         attests, takes = True, None
@@ -189,6 +192,11 @@ class NpmTarget(Target):
         own = None if package.prebuilt else found.by_name.get(package.id.name)
         bundled = discover.find_bundled(own, found) if own else []
         return [*self._packages.list_outside(package), *(each.directory for each in bundled)]
+
+    def list_compiled(self, package: Package, /) -> Collection[Path]:
+        own = self._packages.found.by_name.get(package.id.name)
+        named = [package.directory / each / MANIFEST for each in own.crates] if own else []
+        return self._crates.list_compiled(filter(is_file, named))
 
     def inherited_at(self, package: Package, read: Read, /) -> str:
         return inherited_at(self._packages.found, package, read)

@@ -16,7 +16,7 @@ from packaging.version import Version
 
 from releasekit.decided import VersionGroup
 from releasekit.ecosystems.pypi import manifest
-from releasekit.ecosystems.pypi.history import find_version
+from releasekit.ecosystems.pypi.history import find_version, list_maturin_crates
 from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.errors import map_all
 from releasekit.model import PackageId
@@ -55,8 +55,6 @@ _INDEXED: Final = re.compile(
 _LOCKED_CRATE: Final = re.compile(
     r'^name = "([^"\n]*)"\r?\nversion = "([^"\n]*)"\r?\n(?!source = )', re.MULTILINE
 )
-# https://www.maturin.rs/project_layout
-_CRATES: Final = ("Cargo.toml", "rust/Cargo.toml", "native/Cargo.toml")
 _PRE: Final = {"a": "alpha", "b": "beta", "rc": "rc", ".dev": "dev"}
 # Sources and plugins that take the version from a tag.
 _FROM_TAG: Final = re.compile(
@@ -266,8 +264,7 @@ def _write_version(
 
 def _write_crate(document: Mapping[str, Any], project: PyProject, new: str, edits: Edits) -> None:
     """Write the version of the crate that maturin builds, and the one in its lock."""
-    named = text_in(find_value(document, ("tool", "maturin")), "manifest-path")
-    crates = [project.manifest.parent / each for each in ([named] if named else _CRATES)]
+    crates = list_maturin_crates(document, project.manifest.parent)
     crate = next((each for each in crates if edits.read(each)), crates[0])
     above = [each for each in crate.parents if each.is_relative_to(edits.root)]
     places: list[tuple[Path, Where]] = [(crate, ("package",))]

@@ -13,7 +13,7 @@ from releasekit.ecosystems.pypi import manifest
 from releasekit.ecosystems.shared.documents import checked_table, table_in, text_in
 from releasekit.ecosystems.shared.packed import is_below, is_beside, spelled_out
 from releasekit.errors import ConfigError
-from releasekit.host.files import read_text
+from releasekit.host.files import is_file, read_text
 from releasekit.text.bounds import parse_toml
 
 if TYPE_CHECKING:
@@ -45,6 +45,11 @@ _OF_SOURCES: Final = (
     *(("poetry", "packages"), ("poetry", "readme"), ("polylith",), ("scikit-build",)),
     *(("setuptools",), ("setuptools-rust",), ("uv", "build-backend")),
 )
+# Of a build requirement, or of a backend in the tree of sources.
+_OF_RUST: Final = re.compile(r"cargo|maturin|rust", re.IGNORECASE)
+_CRATE: Final = re.compile(r"""["']([^"'\n]{0,1000}Cargo\.toml)["']""")
+# https://www.maturin.rs/project_layout
+_MATURIN_CRATES: Final = ("Cargo.toml", "rust/Cargo.toml", "native/Cargo.toml")
 _DOTTED: Final = ("setuptools", "uv")
 _ALWAYS: Final = re.compile(
     r"MANIFEST\.in|pyproject\.toml|setup\.(?:cfg|py)|(?:copying|licen[cs]e|notice|readme)(?:\..*)?",
@@ -204,6 +209,29 @@ def list_outside(package: Package) -> Collection[Path]:
     named = {text.removesuffix("/Cargo.toml") for text in _find_texts(tables, keys=True)}
     paths = [package.directory / text for text in named if ".." in text.split("/")]
     return [path for path in paths if not is_below(path, package.directory)]
+
+
+def list_crates(package: Package, build: manifest.BuildSystem) -> list[Path]:
+    """The manifests of the crates that a build compiles, by its tables and its setup.py.
+    https://setuptools-rust.readthedocs.io/en/latest/reference.html (path)
+    """
+    if not any(map(_OF_RUST.search, (build.backend, *build.requires))):
+        return []
+    document, directory = manifest.read_pyproject(package.manifest), package.directory
+    if build.backend.startswith("setuptools"):
+        tables = table_in(document, "tool").get("setuptools-rust")
+        named = [text for text in _find_texts(tables) if text.endswith("Cargo.toml")]
+        if is_file(script := directory / "setup.py"):
+            named += _CRATE.findall(read_text(script, max_bytes=manifest.MAX_BYTES))
+        return [directory / each for each in ("Cargo.toml", *named)]
+    crates = list_maturin_crates(document, directory)
+    return [next((each for each in crates if is_file(each)), crates[0])]
+
+
+def list_maturin_crates(document: Mapping[str, Any], directory: Path) -> list[Path]:
+    """Where the Cargo.toml may be that maturin builds; the first that is there counts."""
+    named = text_in(table_in(table_in(document, "tool"), "maturin"), "manifest-path")
+    return [directory / each for each in ([named] if named else _MATURIN_CRATES)]
 
 
 def _find_wheel_names(tool: Mapping[str, object]) -> Iterator[str]:

@@ -46,12 +46,19 @@ from releasekit.ecosystems.pypi.environment import (
     Installer,
     Requirements,
 )
-from releasekit.ecosystems.pypi.history import list_outside, offered_at, packs, version_at
+from releasekit.ecosystems.pypi.history import (
+    list_crates,
+    list_outside,
+    offered_at,
+    packs,
+    version_at,
+)
 from releasekit.ecosystems.pypi.manifest import ECOSYSTEM, pin
 from releasekit.ecosystems.pypi.registry import IndexAttesting, PackageIndex
 from releasekit.ecosystems.pypi.roots import find_lock_directories
 from releasekit.ecosystems.pypi.simple_index import parse_filename
 from releasekit.ecosystems.shared import artifacts
+from releasekit.ecosystems.shared.crates import Crates
 from releasekit.ecosystems.shared.destinations import find_elsewhere
 from releasekit.ecosystems.shared.packages import not_a_package
 from releasekit.ecosystems.shared.tools import find_tool
@@ -129,6 +136,7 @@ class PyPITarget(Target):
         self._pypi = ecosystem
         self._config, self._root, self._options = config, config.root, options
         self._index = index = registry if isinstance(registry, PackageIndex) else None
+        self._crates = Crates(config.root)
         self.prebuilt = PythonFiles(workspace)
         if index:
             self.is_new, self.rights = index.is_new, index
@@ -153,6 +161,10 @@ class PyPITarget(Target):
 
     def shared_versions(self) -> Iterable[VersionGroup]:
         return list_shared_versions(self._found.projects, self._root)
+
+    def list_compiled(self, package: Package, /) -> Collection[Path]:
+        build = self._found.projects[package.id.name].build_system
+        return self._crates.list_compiled(list_crates(package, build))
 
     def edit_versions(
         self, versions: Mapping[str, str], edits: Edits, /, *, ranges: Ranges
