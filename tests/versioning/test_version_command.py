@@ -665,6 +665,119 @@ def test_what_follows_a_package_of_another_ecosystem_is_what_contains_it(
     assert not (root / "npm/far/CHANGELOG.md").exists()
 
 
+RUST = {
+    "Cargo.toml": '[workspace]\nmembers = ["crates/*"]\nresolver = "2"\n',
+    "crates/hop/Cargo.toml": crate("hop", more="publish = false\n"),
+    "crates/core/Cargo.toml": crate("core", 'hop = { path = "../hop" }', more="publish = false\n"),
+    "crates/other/Cargo.toml": crate("other", more="publish = false\n"),
+    "crates/root/Cargo.toml": crate(
+        "root", 'core = { path = "../core" }', more="publish = false\n"
+    ),
+}
+NAPI = '{"name": "wasm", "version": "0.1.0", "scripts": {"build": "%s"}}'
+
+
+@pytest.mark.parametrize(
+    ("manifest", "text"),
+    [
+        (
+            "python/wheel/pyproject.toml",
+            (
+                '[project]\nname = "wheel"\nversion = "0.1.0"\n[build-system]\nrequires = ["maturin"]\n'
+                'build-backend = "maturin"\n[tool.maturin]\n'
+                'manifest-path = "../../crates/root/Cargo.toml"\n'
+            ),
+        ),
+        (
+            "python/ext/pyproject.toml",
+            (
+                '[project]\nname = "ext"\nversion = "0.1.0"\n[build-system]\n'
+                'requires = ["setuptools-rust"]\nbuild-backend = "setuptools.build_meta"\n'
+                '[[tool.setuptools-rust.ext-modules]]\npath = "../../crates/root/Cargo.toml"\n'
+            ),
+        ),
+        ("npm/wasm/package.json", NAPI % "wasm-pack build ../../crates/root --target web"),
+        ("npm/napi/package.json", NAPI % "napi build --manifest-path=../../crates/root/Cargo.toml"),
+        ("npm/neon/package.json", NAPI % "cd ../../crates/root && cargo build --release"),
+    ],
+)
+def test_what_is_compiled_in_releases_what_it_is_compiled_into(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], manifest: str, text: str
+) -> None:
+    """R64: crates that its own one depends on by a path, and no others."""
+    require_tool("cargo")
+    files = {
+        "releasekit.toml": '[pypi]\npackages = ["python/*"]\n' if "python" in manifest else "",
+        "package.json": '{"private": true, "workspaces": ["npm/*"]}',
+        manifest: text,
+        **RUST,
+    }
+    files |= {f"{each.rpartition('/')[0]}/src/lib.rs": "" for each in RUST if "/" in each}
+    root = repository(tmp_path / "w", files, "v0.1.0")
+    commit(root, "fix: other", {"crates/other/src/lib.rs": "pub fn f() {}\n"})
+    assert main(["version", str(root), "--dry-run"]) == 0
+    assert "0.1.1" not in capsys.readouterr().out
+    commit(root, "fix: hop", {"crates/hop/src/lib.rs": "pub fn f() {}\n"})
+    assert main(["version", str(root), "--dry-run"]) == 0
+    assert re.search(
+        r"^\S+ +0\.1\.0 → 0\.1\.1 +patch +fix: hop", capsys.readouterr().out, re.MULTILINE
+    )
+
+
+def test_a_bump_for_what_gets_no_version_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R68: it would release nothing."""
+    require_tool("cargo")
+    line = '"pypi:wheel" = [{ on = "cargo:core", bump = "patch" }]'
+    files = {
+        "releasekit.toml": f'[pypi]\npackages = ["python/*"]\n[dependencies]\n{line}\n',
+        "python/wheel/pyproject.toml": member("wheel", "0.1.0"),
+        **RUST,
+    }
+    files |= {f"{each.rpartition('/')[0]}/src/lib.rs": "" for each in RUST if "/" in each}
+    root = repository(tmp_path / "w", files, "v0.1.0")
+    assert main(["version", str(root)]) == 2
+    said = capsys.readouterr().err
+    assert f"{line} releases nothing: cargo:core gets no version, as its `publish` is false" in said
+    assert '"pypi:wheel" = ["crates/core/**"] below [version.paths]' in said
+    config = (root / "releasekit.toml").read_text()
+    (root / "releasekit.toml").write_text(config.replace('"patch"', '"none"'))
+    assert main(["version", str(root), "--dry-run"]) == 0
+
+
+def test_a_private_project_that_shares_a_version_file_moves_along(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R67: and is named."""
+    project = (
+        '[project]\nname = "{}"\ndynamic = ["version"]\nclassifiers = [{}]\n[build-system]\n'
+        'requires = ["{}"]\nbuild-backend = "{}"\n{}\n'
+    )
+    hatch = "hatchling", "hatchling.build", '[tool.hatch.version]\npath = "../version.py"'
+    setuptools = (
+        *("setuptools", "setuptools.build_meta"),
+        (
+            '[tool.setuptools.dynamic]\nversion = { attr = "version.__version__" }\n'
+            '[tool.setuptools.package-dir]\n"" = ".."'
+        ),
+    )
+    private = '"Private :: Do Not Upload"'
+    files = {
+        "releasekit.toml": '[pypi]\npackages = ["a", "b", "c", "d"]\n',
+        "version.py": '__version__ = "0.4.0"\n',
+        "a/pyproject.toml": project.format("a", "", *hatch),
+        "b/pyproject.toml": project.format("b", private, *hatch),
+        "c/pyproject.toml": project.format("c", private, *setuptools),
+        "d/pyproject.toml": member("d", "0.4.0"),
+    }
+    root = repository(tmp_path / "w", files, "a-v0.4.0", "d-v0.4.0")
+    commit(root, "fix: more", {"a/a/__init__.py": "1\n"})
+    assert main(["version", str(root)]) == 0
+    assert lines(capsys)[-1] == "moved along, and not released: b 0.4.1, c 0.4.1"
+    assert (root / "version.py").read_text() == '__version__ = "0.4.1"\n'
+
+
 @pytest.mark.parametrize("flags", [(), ("--dry-run",)])
 def test_what_moves_along_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: tuple[str, ...]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import re
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -47,10 +49,11 @@ from releasekit.text.escape import clip, visible
 from releasekit.versioning.decide import decide
 from releasekit.versioning.intents import collect_intents
 from releasekit.versioning.numbering import numbering_of
+from releasekit.versioning.owners import name_place
 from releasekit.versioning.released import UNSAID, name_unsaid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from releasekit.cli.session import Session
     from releasekit.config.config import Config
@@ -150,6 +153,7 @@ async def make_workspace(
     with_extra(packages, config.extra_edges, {*targets, *config.absent})
     public = [each for each in packages if targets[each.id.ecosystem].takes_version(each)]
     versioned = [each for each in public if config.package_filter.has_package(each.id)]
+    _refuse_idle_bumps(config, {each.id: each for each in packages}, {each.id for each in public})
     branch, unknown = config.branch, ""
     if not branch:
         branch, unknown = await find_branch(commits, services.ci, config)
@@ -165,6 +169,39 @@ async def make_workspace(
         branch,
         unknown,
     )
+
+
+def _refuse_idle_bumps(
+    config: Config, packages: Mapping[PackageId, Package], public: Collection[PackageId]
+) -> None:
+    """Raises ConfigError for lines of `[dependencies]` that are to release a package for the sake
+    of one that never gets a version, or the other way round.
+    """
+    refused = []
+    for edge in config.extra_edges:
+        # Within an ecosystem, "patch" may be what the default is.
+        is_asked = edge.carry == "same" or (
+            edge.carry == "patch" and edge.dependent.ecosystem != edge.on.ecosystem
+        )
+        for each in (edge.dependent, edge.on) if is_asked else ():
+            if each not in packages or each in public:
+                continue
+            why = packages[each].unpublishable
+            line = f'"{edge.dependent}" = [{{ on = "{edge.on}", bump = "{edge.carry}" }}]'
+            cure = f"Drop `bump`: {each} is never released."
+            if each == edge.on:
+                place = name_place(packages[each].directory, config.root) or "."
+                globs = json.dumps([f"{place}/**".removeprefix("./")])
+                cure = f'Drop `bump`, and write "{edge.dependent}" = {globs} below [version.paths].'
+            refused.append(
+                ConfigError(
+                    f"releasekit.toml: [dependencies] {line} releases nothing: {each} gets no "
+                    f"version{why and f', as {why}'}",
+                    hint=cure,
+                )
+            )
+    if refused:
+        raise join_errors(refused)
 
 
 async def find_branch(commits: Commits, ci: CI, config: Config) -> tuple[str, str]:
@@ -292,11 +329,17 @@ async def decide_versions(
     by_hand = {each.package for each in chosen}
     # What is decided by hand stands in place of what a change file says.
     stated = [each for each in collected.intents if not (each.exact and each.package in by_hand)]
+    edges = list_edges(targets, standings, config.extra_edges)
+    ordered = {each.dependent for each in edges if each.only_orders}
+    # It reads manifests.
+    contained = await asyncio.to_thread(
+        lambda: {each: holdings.find_contained(each) for each in ordered}
+    )
     edges = [
         replace(each, carry="patch")
-        if each.only_orders and holdings.contains(each.dependent, each.on)
+        if each.only_orders and each.on in contained[each.dependent]
         else each
-        for each in list_edges(targets, standings, config.extra_edges)
+        for each in edges
     ]
     propagate = options.propagate
     if config.snapshot:

@@ -85,6 +85,11 @@ def edit(decided: Decided, targets: Mapping[str, Target]) -> Edited:
         return {PackageId(name, each) for each in tagged}
 
     by_tag = frozenset().union(*map_all(edit_target, targets))
+    edits.moved = {
+        package: version
+        for package, version in edits.moved.items()
+        if package in decided.workspace.packages and package not in decided.view.versions
+    }
     _edit_further_files(decided, targets, edits)
     if edits.renamed:
         _rename(config.config_file or config.root / FILENAME, edits)
@@ -269,7 +274,8 @@ async def write(
             edited.renamed.get(each.id, each.id): wanted.get(each.id, each.version)
             for each in workspace.public
         }
-        expected |= {it: edited.moved[it] for it in edited.moved.keys() & workspace.packages.keys()}
+        # Of a private Python project that takes it from a file, nobody has read the version.
+        expected |= {it: edited.moved[it] for it in edited.moved if workspace.packages[it].version}
         read = {package.id: package.version for package in found}
         for name, version in sorted(expected.items()):
             if read.get(name) != version:

@@ -235,19 +235,16 @@ class Holdings:
                 found |= {package for package, name in holders if self.holds(package, name)}
         return found
 
-    def contains(self, package: PackageId, other: PackageId) -> bool:
-        """Whether what is built of it may contain another one, by where that lies and by what
-        manifests name: the other, or one that needs it at run time, is in its directory, or is
-        taken in by it, or is named by a path in a manifest there.
+    def find_contained(self, package: PackageId) -> set[PackageId]:
+        """What may be in that which is built of it, by where it lies and by what manifests name: a
+        package, and what that needs at run time, that is in its directory, or is taken in by it, or
+        is named by a path in a manifest there. Blocks.
         """
         whole = self._by_id[package]
-        named = self._find_named(whole)
         pending = [
-            each.id
-            for each in self._by_id.values()
-            if each.id in named
-            or each.directory.is_relative_to(whole.directory)
-            or any(it == package for it, _ in self.locate(name_place(each.manifest, self._root)))
+            *self._find_named(whole),
+            *self._taken_whole.get(package, ()),
+            *(it.id for it in self._by_id.values() if it.directory.is_relative_to(whole.directory)),
         ]
         seen = {package}
         while pending:
@@ -255,16 +252,31 @@ class Holdings:
             if inside and inside.id not in seen:
                 seen.add(inside.id)
                 pending += [need.on for need in inside.needs if need.kind in _COMPILED_IN]
-        return other in seen
+        return seen
+
+    @cached_property
+    def _taken_whole(self) -> Mapping[PackageId, Sequence[PackageId]]:
+        """The packages whose manifests each holds."""
+        found: defaultdict[PackageId, list[PackageId]] = defaultdict(list)
+        for each in self._by_id.values():
+            for holder, _ in self.locate(name_place(each.manifest, self._root)):
+                found[holder].append(each.id)
+        return found
+
+    @cached_property
+    def _of_place(self) -> Mapping[str, Collection[PackageId]]:
+        """The packages by their directories and their manifests."""
+        found: defaultdict[str, set[PackageId]] = defaultdict(set)
+        for each in self._by_id.values():
+            for known in (each.directory, each.manifest):
+                found[str(known)].add(each.id)
+        return found
 
     def _find_named(self, package: Package) -> set[PackageId]:
         """The packages that the manifests in its directory name by a path to or into theirs. A path
         into a directory that is around both, as that of a licence, is about neither.
         """
-        places: defaultdict[str, set[PackageId]] = defaultdict(set)
-        for each in self._by_id.values():
-            for known in (each.directory, each.manifest):
-                places[str(known)].add(each.id)
+        places = self._of_place
         around = set(map(str, (package.directory, *package.directory.parents)))
         names = {each.manifest.name for each in self._by_id.values()}
         below = (name for name in self.list_own(package) if posixpath.basename(name) in names)
@@ -278,9 +290,9 @@ class Holdings:
             ways = {found[0] for found in _WAY_OUT.finditer(data.replace(b"\0", b""))}
             for way in ways:
                 place = os.path.normpath(manifest.parent / way.decode())
-                found |= places.get(place, set())
+                found.update(places.get(place, ()))
                 while place not in around:
-                    found |= places.get(place, set())
+                    found.update(places.get(place, ()))
                     place = posixpath.dirname(place)
         return found
 

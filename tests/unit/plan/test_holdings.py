@@ -167,6 +167,32 @@ def test_a_package_holds_what_its_manifest_names_elsewhere(root: Path) -> None:
     }
 
 
+def test_what_is_compiled_in_ends_where_another_package_begins(root: Path) -> None:
+    """R64: also one that is in no workspace, and around the package itself."""
+    files = (
+        *("crate.toml", "src/r.rs", "src/tests/t.rs", "docs/d.md", "app/b.py", "app/in/i.rs"),
+        *("lib/crate.toml", "lib/l.rs", "lib/fuzz/crate.toml", "lib/fuzz/f.rs", "fuzz/f.rs"),
+        "fuzz/crate.toml",
+    )
+    links = {"src/linked": "../shared", "fuzz/linked": "../unshared"}
+    commit(root, dict.fromkeys((*files, "shared/s.rs", "unshared/u.rs"), "1"), links)
+    compiled = [root / each / "crate.toml" for each in ("", "lib", "core", "app/in", "gone")]
+    found = holdings(
+        root, "core", "app", "app/in", list_compiled=lambda it: compiled if "app" in str(it) else ()
+    )
+    whole = "src/r.rs", "lib/l.rs", "crate.toml", "shared/s.rs", "gone/g.rs"
+    none = "src/tests/t.rs", "docs/d.md", "lib/fuzz/f.rs", "fuzz/f.rs"
+    held = holding(found, *whole, *none, "app/in/i.rs", "app/b.py", "core/a.py")
+    assert {path for path in (*whole, *none) if "app" in held[path]} == {*whole}
+    assert held["app/in/i.rs"] == {"app", "app/in"}
+    assert held["app/b.py"] == {"app"}
+    assert held["core/a.py"] == {"app", "core", "app/in"}
+    assert found.find_contained(at(root, "app").id) == {
+        at(root, each).id for each in ("app", "core", "app/in")
+    }
+    assert not holding(holdings(root, "core"), "src/r.rs")["src/r.rs"]
+
+
 def test_the_files_of_a_submodule_are_known_once_it_is_checked_out(root: Path) -> None:
     """R64: and those of the submodules in it."""
     deep = make_repository(root.parent / "deep", {"deep.c": "1"})
@@ -221,5 +247,5 @@ def test_a_path_that_a_manifest_repeats_is_followed_once(
         return normpath(path)
 
     monkeypatch.setattr(os.path, "normpath", follow)
-    assert found.contains(core, other)
+    assert found.find_contained(core) == {core, other}
     assert len([each for each in followed if each.endswith("../other")]) == 1

@@ -116,6 +116,7 @@ def edit_versions(
     members: dict[Path, set[str]] = {home: set() for home in locks}
     rewrites: Rewrites = {}
     by_tag: set[str] = set()
+    undecided: list[tuple[PyProject, Mapping[str, Any]]] = []
 
     def edit_manifest(path: Path) -> None:
         text, own = edits.read(path) or "", owners.get(path)
@@ -128,6 +129,8 @@ def edit_versions(
             fixed=new.keys() if hashed else indexed[homes[path]],
             ranges=ranges if is_released or ranges == "exact" else "keep",
         )
+        if own is not None and own.unpublishable and "version" in own.dynamic:
+            undecided.append((own, document))
         if own is not None and is_released:
             members[homes[path]].add(str(path.parent))
             if Version(own.version) != new[own.name]:
@@ -144,6 +147,12 @@ def edit_versions(
 
     _ = map_all(edit_manifest, homes)
     _ = map_all(edit_lock, locks)
+    # Private projects take a version from the files of others, undecided as they are.
+    changed = edits.list_changes()
+    for project, document in undecided:
+        found = find_version(document, project.manifest.parent, lambda path: edits.read(path) or "")
+        if found and found[0].resolve() in changed:
+            edits.moved[PackageId(manifest.ECOSYSTEM, project.name)] = found[1][1]
     return by_tag
 
 
@@ -290,6 +299,8 @@ def _write_crate(document: Mapping[str, Any], project: PyProject, new: str, edit
     change: dict[Where, Edit] = {(*where, "version"): partial(put_string, wanted)}
     text = edits.read(path) or ""
     edits.write(path, edit_strings(text, change, wanted=cargo, of=str(path)))
+    # Whatever cargo's own packages are, this one moves along, unless a version was decided for it.
+    edits.moved[PackageId("cargo", str(name))] = wanted
     if spans := [(each.span(2), wanted) for each in locked if each[1] == name]:
         edits.write(lock, splice(locked[0].string, spans))
 

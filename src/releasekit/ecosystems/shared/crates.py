@@ -47,7 +47,8 @@ class Crates:
         return [each / MANIFEST for each in found]
 
     def _list_needs(self, directory: Path) -> Iterator[Path]:
-        document = self._read(directory)
+        if not (document := self._read(directory)):
+            return
         top = self._find_workspace(directory)
         shared = [*list_dependencies(self._read(top))]
         inherited = {where[-1]: value for where, value in shared if where[0] == "workspace"}
