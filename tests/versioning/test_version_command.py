@@ -683,7 +683,8 @@ NAPI = '{"name": "wasm", "version": "0.1.0", "scripts": {"build": "%s"}}'
         (
             "python/wheel/pyproject.toml",
             (
-                '[project]\nname = "wheel"\nversion = "0.1.0"\n[build-system]\nrequires = ["maturin"]\n'
+                '[project]\nname = "wheel"\nversion = "0.1.0"\n[build-system]\n'
+                'requires = ["maturin"]\n'
                 'build-backend = "maturin"\n[tool.maturin]\n'
                 'manifest-path = "../../crates/root/Cargo.toml"\n'
             ),

@@ -142,7 +142,7 @@ async def refuse_absent_members(
     )
     refused = [
         PlanError(
-            f"the submodule {place} is not checked out, and {listing} lists packages there",
+            f"the submodule {place} is not checked out, and {listing} names packages there",
             hint=f"{_CHECK_OUT} {_NO_MEMBER}" if place in fates else _UNLISTED,
             problem=Problem.NOT_CHECKED_OUT,
         )

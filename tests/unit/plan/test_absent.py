@@ -145,7 +145,7 @@ def list_refused(
 
 
 def say_refused(place: str, listing: str) -> str:
-    return f"the submodule {place} is not checked out, and {listing} lists packages there"
+    return f"the submodule {place} is not checked out, and {listing} names packages there"
 
 
 @pytest.mark.parametrize("name", LISTED)
@@ -196,8 +196,29 @@ def test_what_options_name_in_a_submodule_is_refused(tmp_path: Path) -> None:
     (root / "c" / "pom.xml").write_text(POM.format("b"))
     assert list_refused(root, {"cargo": {"workspaces": ["c"]}}) == [
         say_refused("c/a", f"the cargo workspace {root / 'c'}"),
-        say_refused("c/b", f"the maven workspace {root / 'c'}"),
+        say_refused("c/b", f"the maven workspace {root}"),
     ]
+
+
+def test_a_parent_in_a_submodule_is_refused(tmp_path: Path) -> None:
+    """R64: of a module too, as it may keep them private; Maven goes on to look in repositories."""
+    root = tmp_path.resolve()
+    (root / "app").mkdir()
+    head = "<project><modelVersion>4.0.0</modelVersion><groupId>g</groupId><version>1</version>"
+    parent = (
+        "<parent><groupId>g</groupId><artifactId>p</artifactId><version>1</version>"
+        "<relativePath>{}</relativePath></parent>"
+    )
+    own = f"{head}<artifactId>app</artifactId>{parent}<modules><module>../app</module></modules>"
+    (root / "pom.xml").write_text(
+        f"{head}<artifactId>top</artifactId><modules><module>app</module></modules></project>"
+    )
+    for path in ("../c/a", "../c/a/pom.xml", "../c/a/inner"):
+        (root / "app/pom.xml").write_text(f"{own.format(path)}</project>")
+        assert list_refused(root, {}) == [say_refused("c/a", f"the maven workspace {root}")]
+    for path in ("", "../pom.xml", "../c", "../c/none"):
+        (root / "app/pom.xml").write_text(f"{own.format(path)}</project>")
+        assert list_refused(root, {}) == []
 
 
 def test_what_discovery_misses_in_a_submodule_is_told_so(tmp_path: Path) -> None:

@@ -62,9 +62,21 @@ def workspace_at(directory: Path) -> Membership | None:
 
 
 def may_list(top: Path, place: Path, _at_any_depth: bool) -> bool:
-    path = top / "pom.xml"
-    modules = read_pom(path).modules if path.is_file() else ()
-    return any(follow(top / module).is_relative_to(place) for module in modules)
+    """A POM, or one of its modules, may have its parent there as well."""
+    pending, seen = [top], set()
+    while pending:
+        path = find_pom(pending.pop())
+        if path is None or path in seen:
+            continue
+        seen.add(path)
+        pom = read_pom(path)
+        modules = [follow(path.parent / each) for each in pom.modules]
+        parent = pom.parent.relative_path if pom.parent else ""
+        named = [*modules, *([follow(path.parent / parent)] if parent else ())]
+        if any(each.is_relative_to(place) for each in named):
+            return True
+        pending += modules
+    return False
 
 
 def _read_loosely(path: Path) -> str:
