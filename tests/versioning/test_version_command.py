@@ -725,10 +725,10 @@ def test_what_is_compiled_in_releases_what_it_is_compiled_into(
     )
 
 
-def test_a_bump_for_what_gets_no_version_is_refused(
+def test_a_bump_for_what_gets_no_version_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """R68: it would release nothing."""
+    """R68: it releases nothing."""
     require_tool("cargo")
     line = '"pypi:wheel" = [{ on = "cargo:core", bump = "patch" }]'
     files = {
@@ -738,13 +738,16 @@ def test_a_bump_for_what_gets_no_version_is_refused(
     }
     files |= {f"{each.rpartition('/')[0]}/src/lib.rs": "" for each in RUST if "/" in each}
     root = repository(tmp_path / "w", files, "v0.1.0")
-    assert main(["version", str(root)]) == 2
-    said = capsys.readouterr().err
-    assert f"{line} releases nothing: cargo:core gets no version, as its `publish` is false" in said
-    assert '"pypi:wheel" = ["crates/core/**"] below [version.paths]' in said
+    assert main(["version", str(root), "--dry-run"]) == 0
+    assert lines(capsys)[-1] == (
+        f"releasekit.toml: [dependencies] {line} releases nothing, since cargo:core gets no "
+        'version, as its `publish` is false: write "pypi:wheel" = ["crates/core/**"] below '
+        "[version.paths] instead"
+    )
     config = (root / "releasekit.toml").read_text()
     (root / "releasekit.toml").write_text(config.replace('"patch"', '"none"'))
     assert main(["version", str(root), "--dry-run"]) == 0
+    assert "releases nothing" not in capsys.readouterr().out
 
 
 def test_a_private_project_that_shares_a_version_file_moves_along(

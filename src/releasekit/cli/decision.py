@@ -53,7 +53,7 @@ from releasekit.versioning.owners import name_place
 from releasekit.versioning.released import UNSAID, name_unsaid
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from releasekit.cli.session import Session
     from releasekit.config.config import Config
@@ -136,7 +136,8 @@ async def open_versions(group: Group, config: Config, session: Session) -> Works
     # A change file is written whatever the version will be.
     if config.mode != "change" and (refused := refuse_unread(unread)):
         raise join_errors(refused)
-    return replace(workspace, notes=[*notes, *describe_unread(unread)])
+    idle = _describe_idle_bumps(workspace)
+    return replace(workspace, notes=[*notes, *idle, *describe_unread(unread)])
 
 
 async def make_workspace(
@@ -153,7 +154,6 @@ async def make_workspace(
     with_extra(packages, config.extra_edges, {*targets, *config.absent})
     public = [each for each in packages if targets[each.id.ecosystem].takes_version(each)]
     versioned = [each for each in public if config.package_filter.has_package(each.id)]
-    _refuse_idle_bumps(config, {each.id: each for each in packages}, {each.id for each in public})
     branch, unknown = config.branch, ""
     if not branch:
         branch, unknown = await find_branch(commits, services.ci, config)
@@ -171,37 +171,31 @@ async def make_workspace(
     )
 
 
-def _refuse_idle_bumps(
-    config: Config, packages: Mapping[PackageId, Package], public: Collection[PackageId]
-) -> None:
-    """Raises ConfigError for lines of `[dependencies]` that are to release a package for the sake
-    of one that never gets a version, or the other way round.
+def _describe_idle_bumps(workspace: Workspace) -> Iterator[str]:
+    """Lines of `[dependencies]` that are to release a package for the sake of one that gets no
+    version, or the other way round.
     """
-    refused = []
-    for edge in config.extra_edges:
+    public = {each.id for each in workspace.public}
+    for edge in workspace.config.extra_edges:
         # Within an ecosystem, "patch" may be what the default is.
         is_asked = edge.carry == "same" or (
             edge.carry == "patch" and edge.dependent.ecosystem != edge.on.ecosystem
         )
         for each in (edge.dependent, edge.on) if is_asked else ():
-            if each not in packages or each in public:
+            package = workspace.packages.get(each)
+            if package is None or each in public:
                 continue
-            why = packages[each].unpublishable
             line = f'"{edge.dependent}" = [{{ on = "{edge.on}", bump = "{edge.carry}" }}]'
-            cure = f"Drop `bump`: {each} is never released."
+            cure = "drop `bump`"
             if each == edge.on:
-                place = name_place(packages[each].directory, config.root) or "."
-                globs = json.dumps([f"{place}/**".removeprefix("./")])
-                cure = f'Drop `bump`, and write "{edge.dependent}" = {globs} below [version.paths].'
-            refused.append(
-                ConfigError(
-                    f"releasekit.toml: [dependencies] {line} releases nothing: {each} gets no "
-                    f"version{why and f', as {why}'}",
-                    hint=cure,
-                )
+                place = name_place(package.directory, workspace.config.root)
+                globs = json.dumps([f"{place}/**" if place else "**"])
+                cure = f'write "{edge.dependent}" = {globs} below [version.paths] instead'
+            why = f", as {package.unpublishable}" if package.unpublishable else ""
+            yield (
+                f"releasekit.toml: [dependencies] {line} releases nothing, since {each} gets no "
+                f"version{why}: {cure}"
             )
-    if refused:
-        raise join_errors(refused)
 
 
 async def find_branch(commits: Commits, ci: CI, config: Config) -> tuple[str, str]:

@@ -69,6 +69,10 @@ def may_list(top: Path, place: Path, _at_any_depth: bool) -> bool:
         if path is None or path in seen:
             continue
         seen.add(path)
+        # Few of a thousand name it or list modules, and to parse one takes longer than to read it.
+        text = _read_loosely(path)
+        if place.name not in text and "modules" not in text:
+            continue
         pom = read_pom(path)
         modules = [follow(path.parent / each) for each in pom.modules]
         parent = pom.parent.relative_path if pom.parent else ""

@@ -47,7 +47,7 @@ _OF_SOURCES: Final = (
 )
 # Of a build requirement, or of a backend in the tree of sources.
 _OF_RUST: Final = re.compile(r"cargo|maturin|rust", re.IGNORECASE)
-_CRATE: Final = re.compile(r"""["']([^"'\n]{0,1000}Cargo\.toml)["']""")
+_CRATE: Final = re.compile(r"""["']([^"'\n\0]{0,1000}Cargo\.toml)["']""")
 # https://www.maturin.rs/project_layout
 _MATURIN_CRATES: Final = ("Cargo.toml", "rust/Cargo.toml", "native/Cargo.toml")
 _DOTTED: Final = ("setuptools", "uv")
