@@ -24,8 +24,9 @@ from releasekit.errors import JournalUnwritable, PackageError
 from releasekit.model import SENT, Outcome, Result
 from releasekit.plan.make import make_plan
 from releasekit.release.polling import POLLING
-from releasekit.release.release import CANCEL_GRACE_S, ReleaseRun
+from releasekit.release.release import ReleaseRun
 from releasekit.release.sources import Sources
+from releasekit.scheduler.controls import CANCEL_GRACE_S
 from releasekit.scheduler.retries import SPREAD
 from releasekit.state.history import fold
 from releasekit.state.journal import Journal

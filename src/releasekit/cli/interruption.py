@@ -11,8 +11,7 @@ import signal
 from typing import TYPE_CHECKING, Any, Self
 
 from releasekit.errors import INTERRUPTED
-from releasekit.release.release import CANCEL_GRACE_S
-from releasekit.scheduler.controls import keys_are_read, listening
+from releasekit.scheduler.controls import CANCEL_GRACE_S, keys_are_read, listening
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -30,6 +30,7 @@ from releasekit.release.sibling_jobs import ExternalPackages, OtherJobs
 from releasekit.release.spending import Spending, lanes_of, one_at_a_time, spending
 from releasekit.release.tasks import TaskGraph
 from releasekit.scheduler import Scheduler
+from releasekit.scheduler.controls import CANCEL_GRACE_S
 from releasekit.scheduler.retries import WaitBudget
 
 if TYPE_CHECKING:
@@ -42,10 +43,6 @@ if TYPE_CHECKING:
     from releasekit.release.attesting import Signing
     from releasekit.release.sources import Sources
     from releasekit.state.journal import Journal
-
-# A runner leaves 7.5 s between its first signal and its second one.
-# https://github.com/actions/runner/blob/main/src/Runner.Sdk/ProcessInvoker.cs
-CANCEL_GRACE_S = 6.0
 
 
 class ReleaseRun:

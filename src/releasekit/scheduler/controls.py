@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+# A runner leaves 7.5 s between its first signal and its second one.
+# https://github.com/actions/runner/blob/main/src/Runner.Sdk/ProcessInvoker.cs
+CANCEL_GRACE_S = 6.0
 POLL_S = 0.5  # how long the key reader may outlive the run
 
 

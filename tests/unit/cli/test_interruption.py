@@ -14,7 +14,7 @@ from processes import PATIENCE_S
 from releasekit.__main__ import main
 from releasekit.cli.interruption import SIGNALS, Interruption
 from releasekit.errors import INTERRUPTED
-from releasekit.release.release import CANCEL_GRACE_S
+from releasekit.scheduler.controls import CANCEL_GRACE_S
 from unit.scheduler.test_controls import terminal
 
 if TYPE_CHECKING:

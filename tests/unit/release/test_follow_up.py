@@ -11,7 +11,7 @@ from releasekit import report
 from releasekit.errors import BuildFailed, Denied, Transient
 from releasekit.model import Action, Outcome, Package, Plan, Report, Result
 from releasekit.release.polling import BY_HAND
-from releasekit.release.release import CANCEL_GRACE_S
+from releasekit.scheduler.controls import CANCEL_GRACE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,14 +21,15 @@ from fakes import (
 from releasekit.errors import Denied
 from releasekit.model import Action, Dependency, DependencyKind, Outcome
 from releasekit.problems import Problem
-from releasekit.release.release import CANCEL_GRACE_S, ReleaseRun
 from releasekit.release.tasks import batches_of, describe_late, find_late
+from releasekit.scheduler.controls import CANCEL_GRACE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from releasekit.model import Package, Plan, Result
+    from releasekit.release.release import ReleaseRun
 
 CORE, APP, LONE = package("core"), package("app", "core"), package("lone")
 ALL: Final = (CORE, APP, LONE)

@@ -36,8 +36,9 @@ from releasekit.model import (
     Result,
 )
 from releasekit.release.polling import Polling
-from releasekit.release.release import CANCEL_GRACE_S, ReleaseRun
+from releasekit.release.release import ReleaseRun
 from releasekit.release.sources import Sources
+from releasekit.scheduler.controls import CANCEL_GRACE_S
 from releasekit.state.directory import make_state_directory
 from releasekit.state.journal import HistoryEntry, Journal, read_history
 
