@@ -186,13 +186,14 @@ async def _examine_packages(
     about = config.package_filter
     registries: dict[str, Registry] = {}
     targets: dict[str, Target] = {}
-    for name in about.ecosystems:
+    present = [name for name in about.ecosystems if name not in config.absent]
+    for name in present:
         with _collecting(rows), name_bad_paths(config.root):
             discovery = await open_ecosystem(name, group, config, session, services)
             registries[name] = discovery.registry
             targets[name] = await discovery.discover(config.root)
     chosen = [p for one in targets.values() for p in one.workspace.packages if not p.unpublishable]
-    if len(targets) == len(about.ecosystems):
+    if len(targets) == len(present):
         with _collecting(rows), name_bad_paths(config.root):
             targets = await with_prebuilt(targets, config.dist, about, session.ecosystems)
             unlisted = survey.describe_unlisted(config, targets)

@@ -204,7 +204,10 @@ async def make_plan(
     urls = {
         name: target.registry.url for name, target in targets.items() if about.has_ecosystem(name)
     }
-    urls |= {name: survey.ecosystems[name].default_registry for name in config.absent}
+    urls |= {
+        name: str(config.registries.get(name, survey.ecosystems[name].default_registry))
+        for name in config.absent
+    }
     decided = [
         plan_package(
             package,

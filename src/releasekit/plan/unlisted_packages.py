@@ -16,6 +16,7 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from releasekit.config.values import Directory
 from releasekit.ecosystems import folders
 from releasekit.errors import ConfigError
 from releasekit.host import durable, files
@@ -107,7 +108,7 @@ def find_absent(
     config: Config, ecosystems: Iterable[EcosystemDeclaration], listed: Sequence[Path]
 ) -> frozenset[str]:
     """The names of those that discovery would find nothing of: nothing is configured for them, and
-    no manifest is where one would count without that.
+    no manifest is where one would count without that. A directory to publish into tells of none.
     """
     tables, below = config.ecosystem_tables, {path.name for path in listed}
     return frozenset(
@@ -117,7 +118,7 @@ def find_absent(
         and (each.manifests.workspaces or below.isdisjoint(each.manifests.names))
         and _is_unconfigured(config.root, tables, each)
         and not tables.get(each.name)
-        and each.name not in config.registries
+        and isinstance(config.registries.get(each.name), Directory | None)
         and config.own(each.inputs) == each.inputs()
         and not config.dist
     )

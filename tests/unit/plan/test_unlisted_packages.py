@@ -550,7 +550,11 @@ ALONE = {"package.json": js("a")}
         ({**ALONE, "a/b/go.mod": "module x.org/a"}, {}, {"pypi", "cargo", "maven"}),
         (ALONE, {"ecosystem": ("npm", "go")}, {"go"}),
         (ALONE, {"ecosystem_tables": {"pypi": {"exclude": ["x"]}}}, {"cargo", "go", "maven"}),
-        (ALONE, {"registries": fakes.registries(go="dir:x")}, {"pypi", "cargo", "maven"}),
+        (
+            ALONE,
+            {"registries": fakes.registries(go="https://x.example", maven="dir:x")},
+            {"pypi", "cargo", "maven"},
+        ),
         (
             ALONE,
             {"ecosystem_inputs": (maven.Inputs(username="me"),)},
