@@ -14,6 +14,7 @@ import pytest
 import fakes
 from fakes import FakeRegistry, FakeTarget, FakeWorkspace, artifact, package, plan, target
 from releasekit.config.declaration import Tool, read_version
+from releasekit.ecosystems.go.verify import find_go
 from releasekit.ecosystems.maven import Options
 from releasekit.ecosystems.maven.mvn import find_mvn
 from releasekit.ecosystems.npm.packing import find_npm
@@ -116,6 +117,31 @@ def test_of_npm(tmp_path: Path, programs: dict[str, str], version: str, said: st
     assert isinstance(found, str) or "npm 9 or later" in found.hint
     brought = replace(CORE, prebuilt=(artifact(tmp_path / "core.tgz", b"1"),))
     assert judge(lambda processes: find_npm([brought], processes, tmp_path), environment) == ""
+
+
+GO = {"go": "go/bin/go:go version go1.22.3 linux/amd64"}
+
+
+@pytest.mark.parametrize(
+    ("programs", "version", "said", "is_asked"),
+    [
+        ({}, "", "go: go is not on PATH", False),
+        (GO, "", "go 1.22.3", True),
+        (GO, "1.23.0", "go 1.22.3", True),
+        (GO, "go1.26.8\ntime 2026-08-28T16:20:06Z\n", "go 1.26.8", False),
+        (GO, "go1.19.8", "go: go is 1.19.8, too old to build with: 1.21 or later is needed", False),
+        (GO, "go tip", "go 1.22.3", True),
+    ],
+)
+def test_of_go(
+    tmp_path: Path, programs: dict[str, str], version: str, said: str, is_asked: bool
+) -> None:
+    """What its installation says of itself is enough."""
+    environment = machine(tmp_path, **programs)
+    if version:
+        (tmp_path / "go/VERSION").write_text(version)
+    assert said in str(judge(lambda processes: find_go(processes, tmp_path), environment))
+    assert (tmp_path / "asked").exists() is is_asked
 
 
 MVN = {"mvn": "m/bin/mvn", "java": "j/java"}

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.config.locations import FILENAME
 from releasekit.config.values import Directory
-from releasekit.ecosystems.go import OFFICIAL, TOOL, discover, gomod, paths, release
+from releasekit.ecosystems.go import OFFICIAL, discover, gomod, paths, release
 from releasekit.ecosystems.go.edit import edit_versions
 from releasekit.ecosystems.go.major import find_moved, move_modules
 from releasekit.ecosystems.go.module_zip import list_outside, packs
 from releasekit.ecosystems.go.registry import ProxyDirectory, TagRegistry
 from releasekit.ecosystems.go.release import ModuleBatch
 from releasekit.ecosystems.go.source import open_sources, path_in_repository
-from releasekit.ecosystems.go.verify import Verifier
+from releasekit.ecosystems.go.verify import Verifier, find_go
 from releasekit.ecosystems.interface import Discovery, Services, Target, Trial
-from releasekit.ecosystems.shared.tools import find_tool
 from releasekit.errors import BuildFailed, PlanError
 from releasekit.host.files import repository_of
 from releasekit.host.scratch import scratch
@@ -111,15 +110,7 @@ class GoTarget(Target):
     async def find_tool(self, _packages: Sequence[Package], /) -> str:
         if not self._go.options.verify:
             return "git"
-        # Where go.mod asks for a later one, go would fetch that first; any that fetches does.
-        # https://go.dev/doc/toolchain
-        return await find_tool(
-            TOOL,
-            self._go.processes,
-            ecosystem="go",
-            cwd=self._found.root,
-            env={"GOTOOLCHAIN": "local"},
-        )
+        return await find_go(self._go.processes, self._found.root)
 
     def plan_notes(self, planned: Sequence[PlannedPackage], /) -> str:
         built = [each.package for each in planned if each.action is Action.PUBLISH]

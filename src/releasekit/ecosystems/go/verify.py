@@ -10,16 +10,19 @@ import json
 import os
 import zipfile
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from releasekit.ecosystems.go import gomod
+from releasekit.config.declaration import read_version
+from releasekit.ecosystems.go import TOOL, gomod
 from releasekit.ecosystems.shared.artifacts import no_place, write_new
+from releasekit.ecosystems.shared.tools import find_tool
 from releasekit.errors import CommandFailed
 from releasekit.host import durable
+from releasekit.host.files import read_head
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
-    from pathlib import Path
 
     from releasekit.errors import BuildFailed
     from releasekit.host.process import Processes
@@ -30,6 +33,29 @@ VERIFY_OFF: Final = (
     "If it builds on other machines only, or needs what go cannot download here, `[go] verify = "
     "false` publishes modules without building them."
 )
+
+_MAX_BYTES: Final = 1024
+
+
+async def find_go(processes: Processes, root: Path) -> str:
+    """As `Target.find_tool`. Where go.mod asks for a later one, go would fetch that first; any that
+    fetches does. https://go.dev/doc/toolchain
+    """
+    go = processes.which(TOOL.program)
+    known = await asyncio.to_thread(_find_version, Path(go)) if go else ""
+    local = {"GOTOOLCHAIN": "local"}
+    return await find_tool(TOOL, processes, ecosystem="go", cwd=root, known=known, env=local)
+
+
+def _find_version(go: Path) -> str:
+    """Of the installation that the program was built for; empty where it lies elsewhere, as shims
+    do. https://github.com/golang/go/blob/go1.26.0/src/cmd/dist/build.go (findgoversion)
+    """
+    try:
+        text = read_head(go.resolve().parents[1] / "VERSION", _MAX_BYTES).decode()
+    except (OSError, ValueError, IndexError):
+        return ""
+    return read_version(text) if text.startswith("go") else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
