@@ -83,14 +83,17 @@ async def with_warnings(
         ecosystem = planned.package.id.ecosystem
         target = targets[ecosystem]
         is_unchanged = planned.package in unchanged
-        asked = await _read_asked(planned, new, target, is_unchanged=is_unchanged)
+        older: Sequence[PackageWarning] = ()
+        if planned.action is Action.KEEP:
+            asked = await _read_asked(planned, new, target, is_unchanged=is_unchanged)
+            older = await asyncio.to_thread(
+                _of_siblings, planned, new, target, asked, is_unchanged=is_unchanged
+            )
         warnings = [
             *planned.warnings,
             *_of_names(planned, target, below[planned.package.directory], is_said=is_said),
             *_of_sandbox(planned, processes.sandbox.lacking),
-            *await asyncio.to_thread(
-                _of_siblings, planned, new, target, asked, is_unchanged=is_unchanged
-            ),
+            *older,
             *_of_excluded(planned, plan.versions.get(ecosystem, {}), new, target, levels),
             *_of_changes(planned, found, plan.commit, from_commit=target.builds_from_commit),
         ]
@@ -187,7 +190,7 @@ async def _read_asked(
     does.
     """
     published = planned.published
-    if planned.action is not Action.KEEP or published is None:
+    if published is None:
         return {}
     needs = [each for each in planned.package.dependencies if each.exact and each.on in new]
     known = published.asks or is_unchanged or planned.artifacts
@@ -210,7 +213,7 @@ def _of_siblings(
     if that `is_unchanged` since.
     """
     needs = [each for each in planned.package.dependencies if each.on in new]
-    if planned.action is not Action.KEEP or not needs:
+    if not needs:
         return []
     older: Sequence[str] | None = None
     unclear: list[str] = []
