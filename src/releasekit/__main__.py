@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from releasekit.config.declaration import EcosystemDeclaration
     from releasekit.host.runner import Runner
 
+# So many new objects are looked through for garbage at once: hardly any of a plan is.
+_YOUNG: Final = 10_000
 # The names of a cycle of some hundred packages. Nothing that is longer says more.
 MAX_CHARS: Final = 16_384
 # Where distributions of Linux have the certificates that the machine trusts. macOS has its own in
@@ -141,6 +143,7 @@ def _carry_out(
     command = import_module(COMMANDS[config.mode].module)
     if not gc.isenabled():  # `start` has seen to that
         gc.freeze()
+        gc.set_threshold(_YOUNG)
         gc.enable()
     # Found once, before any build could put a link in its place.
     tempfile.tempdir = os.path.realpath(tempfile.gettempdir())
