@@ -286,7 +286,9 @@ def test_a_library_for_other_languages_is_told_from_a_crate(
 ) -> None:
     """R1: as of maturin and napi."""
     entry = ENTRY | {"targets": [{"kind": each} for each in kinds]}
-    (found,) = discover.parse_metadata(json.dumps({"workspace_root": "/w", "packages": [entry]}))
+    (found,) = discover.parse_metadata(
+        json.dumps({"workspace_root": "/w", "packages": [entry]}), Path("/w")
+    )
     assert found.is_foreign is is_foreign
 
 
@@ -302,8 +304,26 @@ def test_a_crate_that_a_python_package_is_built_of_is_doubted(tmp_path: Path) ->
     }
 
 
+@pytest.mark.parametrize(
+    ("further", "directory", "tool"),
+    [
+        ({"build_directory": "/w/target"}, "/w", "cargo 1.91 or later"),
+        ({"build_directory": "/w/target"}, "/w/a", ""),
+        ({}, "/w", ""),
+    ],
+)
+def test_metadata_tells_of_a_recent_cargo(
+    further: dict[str, str], directory: str, tool: str
+) -> None:
+    """R70: of the one that runs in that directory."""
+    said = {"workspace_root": "/w", "packages": [ENTRY], **further}
+    (found,) = discover.parse_metadata(json.dumps(said), Path(directory))
+    assert found.tool == tool
+
+
 def test_what_crates_io_wants_is_missed() -> None:
-    (found,) = discover.parse_metadata(json.dumps({"workspace_root": "/w", "packages": [ENTRY]}))
+    said = {"workspace_root": "/w", "packages": [ENTRY]}
+    (found,) = discover.parse_metadata(json.dumps(said), Path("/w"))
     assert found.lacks == ("description", "license")
     assert found.publish == ("x",)
     assert found.needs == ()

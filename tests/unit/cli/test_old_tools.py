@@ -146,6 +146,19 @@ def test_a_plan_that_builds_nothing_is_green(
     assert not list_asked(root)
 
 
+def test_a_cargo_whose_metadata_is_recent_is_not_asked(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nor refused: no stable one before 1.91 says `build_directory`."""
+    path = root.parent / "metadata.json"
+    told = {**json.loads(path.read_text()), "build_directory": str(root / "target")}
+    path.write_text(json.dumps(told))
+    assert run(root, "plan", "--ecosystem", "cargo") == 0
+    assert run(root, "check", "--ecosystem", "cargo") == 0
+    assert "packed by cargo 1.91 or later" in capsys.readouterr().out
+    assert not list_asked(root)
+
+
 def test_a_plan_names_what_is_missing_and_is_refused_for_what_is_old(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -56,6 +56,10 @@ _SHOWN: Final = 80
 _WILD: Final = re.compile(r"""["']\s*[*xX]\s*["']""")
 _LINKED: Final = frozenset({"cdylib", "staticlib"})
 _USED: Final = frozenset({"lib", "rlib", "dylib", "proc-macro", "bin"})
+# What stable ones say from that version on, and nightlies before it where `-Z build-dir` asks them.
+# https://github.com/rust-lang/cargo/pull/15377, https://github.com/rust-lang/cargo/pull/15833
+_OF_RECENT: Final = "build_directory"
+_RECENT: Final = "1.91"
 # Cargo reports an error in a manifest above its place, and both above its last lines.
 _PLACED: Final = re.compile(
     r"^error: (?P<what>.+(?:\n(?!error: |warning: ).+){0,2}?)\n *--> (?P<place>.+\.toml:\d+:\d+)$",
@@ -96,7 +100,8 @@ class Need:
 class Crate:
     """One member. `publish` is None for anywhere, else the names of the registries it may go to;
     `lacks` are missing fields that crates.io requires. A crate that `is_foreign` is linked by other
-    languages only, as those of maturin and napi are.
+    languages only, as those of maturin and napi are. `tool` is the cargo of the workspace, where it
+    is known to be recent enough.
     """
 
     name: str
@@ -107,6 +112,7 @@ class Crate:
     needs: tuple[Need, ...]
     lacks: tuple[str, ...] = ()
     is_foreign: bool = False
+    tool: str = ""
 
     @property
     def lock_file(self) -> Path:
@@ -134,15 +140,19 @@ async def read_metadata(directory: Path, processes: Processes) -> list[Crate]:
         ) from error
     if "\\u0000" in done.stdout:
         raise Unreadable(f"{directory / 'Cargo.toml'}: holds a NUL character")
-    return await asyncio.to_thread(done.stdout.parse, parse_metadata)
+    return await asyncio.to_thread(done.stdout.parse, partial(parse_metadata, directory=directory))
 
 
-def parse_metadata(text: str) -> list[Crate]:
-    """The packages of `cargo metadata --no-deps`. Raises ValueError for any other text."""
+def parse_metadata(text: str, directory: Path) -> list[Crate]:
+    """The packages of `cargo metadata --no-deps` in `directory`. Raises ValueError for any other
+    text.
+    """
     document = parse_json(text, max_bytes=None)
     if not isinstance(document, dict) or not document.keys() >= {"workspace_root", "packages"}:
         raise ValueError("neither a workspace nor its packages")
     workspace = Path(document["workspace_root"])
+    # Elsewhere another toolchain may be asked for.
+    is_recent = _OF_RECENT in document and workspace == directory and TOOL.admits(_RECENT)
     crates = []
     for package in document["packages"]:
         publish = package["publish"]
@@ -160,6 +170,7 @@ def parse_metadata(text: str) -> list[Crate]:
             needs=tuple(_parse_needs(package, workspace)),
             lacks=tuple(lacks),
             is_foreign=bool(kinds & _LINKED) and kinds.isdisjoint(_USED),
+            tool=f"{TOOL.program} {_RECENT} or later" if is_recent else "",
         )
         crates.append(crate)
     return crates

@@ -126,13 +126,12 @@ class CargoTarget(Target):
         built = [self._found.crates[each.id.name] for each in packages if not each.prebuilt]
         top = self._found.root
         asking = await asyncio.to_thread(
-            lambda: {roots.find_toolchain(crate.workspace, top): crate.workspace for crate in built}
+            lambda: {roots.find_toolchain(crate.workspace, top): crate for crate in built}
         )
+        processes = self._found.cargo.services.processes
         found = [
-            await find_tool(
-                TOOL, self._found.cargo.services.processes, ecosystem="cargo", cwd=directory
-            )
-            for directory in asking.values()
+            crate.tool or await find_tool(TOOL, processes, ecosystem="cargo", cwd=crate.workspace)
+            for crate in asking.values()
         ]
         return ", ".join(dict.fromkeys(found))
 
