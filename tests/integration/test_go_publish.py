@@ -453,6 +453,7 @@ def test_uncommitted_code_is_never_published(
 
 def test_the_example_can_be_installed(tmp_path: Path) -> None:
     """What is published has no `replace`, which `go install` would refuse, and a /v2."""
+    require_tool("go")
     root = tmp_path / "polyglot"
     shutil.copytree(PROJECT / "examples" / "polyglot" / "go", root / "go")
     shutil.copy(PROJECT / "examples" / "polyglot" / "releasekit.toml", root)

@@ -116,6 +116,7 @@ def assert_nothing_only_the_workspace_understands(server: Verdaccio) -> None:
 
 def test_a_bundle_has_what_its_sibling_publishes(program: Program, tmp_path: Path) -> None:
     """R64: the same bytes each time, though both are packed in one run."""
+    require_tool("npm")
     root = tmp_path / "workspace"
     packages: dict[str, dict[str, Any]] = {
         "core": {"scripts": {"prepack": "sleep 0.3; echo > made.js"}},

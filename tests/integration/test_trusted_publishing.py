@@ -127,6 +127,7 @@ def test_one_npm_package_without_trust_keeps_all_back(tmp_path: Path, home: Path
     """R38: npm makes a token for each package, and the look before the first upload costs none
     besides: the upload takes the same.
     """
+    require_tool("npm")
     workspace = npm_workspace(tmp_path / "workspace", version="1.1.0")
     first, *others = TWELVE
 

@@ -171,6 +171,7 @@ def registries() -> Iterator[Registries]:
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Of acme/kit, with a package of each of three ecosystems, that release.yml publishes."""
+    require_tool("cargo")
     for name in os.environ:
         if name.startswith(("RELEASEKIT_", "GITHUB_", "ACTIONS_", "RUNNER_")):
             monkeypatch.delenv(name)
