@@ -21,6 +21,7 @@ from go_workspaces import (
     write_module,
 )
 from integration.servers import static_server
+from integration.tools import require_tool
 from processes import PATIENCE_S
 from releasekit.model import Outcome
 from releasekit.state.journal import read_history

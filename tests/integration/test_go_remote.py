@@ -24,6 +24,7 @@ from go_workspaces import (
 from harness.git_server import git_server
 from integration.recorder import Fault, Recorder
 from integration.servers import PASSWORD, USERNAME, free_port, recorded
+from integration.tools import require_tool
 from releasekit.aio import Group
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.folders import discovery
@@ -87,6 +88,7 @@ class Place:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
+    require_tool("go")  # which builds each module
     made = forge(tmp_path / "server")
     root = go_workspace(tmp_path / "workspace", made, WORKSPACE).resolve()
     with git_server(tmp_path / "server") as origin, recorded(origin) as recorder:

@@ -16,6 +16,7 @@ import registries
 from harness.npm.documents import pack
 from harness.npm.npmjs import Npmjs
 from harness.npm.registry import serving
+from integration.tools import require_tool
 from releasekit.errors import Denied
 from trusted_index import RUNNER_TOKEN, TrustedIndex, make_token, served
 from workspaces import TWELVE, Program, npm_workspace, uv_workspace

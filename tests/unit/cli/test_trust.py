@@ -19,6 +19,7 @@ import httpx
 import pytest
 
 from harness.http_server import Handler, serving
+from integration.tools import require_tool
 from releasekit.__main__ import main
 from releasekit.cli.terminal import Terminal
 from releasekit.cli.trust import _list_environments

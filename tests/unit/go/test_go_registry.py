@@ -14,6 +14,7 @@ import pytest
 
 import fakes
 from go_workspaces import Forge, built, deploy, forge, go_workspace, short
+from integration.tools import require_tool
 from releasekit.aio import Group
 from releasekit.config.tag_options import TagOptions
 from releasekit.ecosystems import ECOSYSTEMS
@@ -114,6 +115,7 @@ class Asked:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
+    require_tool("go")  # which builds each module
     made = forge(tmp_path / "server")
     return Place(go_workspace(tmp_path / "workspace", made, WORKSPACE).resolve(), made)
 
