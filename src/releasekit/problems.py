@@ -155,6 +155,7 @@ class Problem(StrEnum):
     UNKNOWN_BRANCH = "RK-339", "The release branch is unknown"
     OTHER_TOOL = "RK-340", "A setting of another tool decides versions"
     STRANGE_OUTPUT = "RK-342", "A tool prints what ReleaseKit cannot read"
+    OTHER_PACKER = "RK-345", "The packer of the repository would pack something else"
     TOOL_TOO_OLD = "RK-347", "A tool is too old"
 
     LOCKED = "RK-401", "Another run is active"

@@ -71,7 +71,7 @@ class DirectoryRegistry:
 
     def __init__(self, root: Path, layout: Layout) -> None:
         self._root = root
-        self._layout = layout
+        self.layout = layout
         # One writer of this process at a time: threads that wait for a file lock would only poll.
         self._turn = asyncio.Lock()
 
@@ -91,7 +91,7 @@ class DirectoryRegistry:
 
     async def lookup(self, package: Package) -> Published | None:
         try:
-            return await asyncio.to_thread(self._layout.lookup, self._root, package)
+            return await asyncio.to_thread(self.layout.lookup, self._root, package)
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
@@ -110,7 +110,7 @@ class DirectoryRegistry:
             with self._locked():
                 for artifact in artifacts:
                     self._add(package, artifact)
-                for path, page in self._layout.pages(self._root, package):
+                for path, page in self.layout.pages(self._root, package):
                     _write(self._root / path, page)
         except OSError as error:
             raise Rejected(
@@ -125,7 +125,7 @@ class DirectoryRegistry:
             ) from error
 
     def _add(self, package: Package, artifact: Artifact) -> None:
-        relative = self._layout.path_for(package, artifact.filename)
+        relative = self.layout.path_for(package, artifact.filename)
         if relative is None:
             raise misnamed(package, artifact.filename)
         path = self._root / relative
@@ -137,7 +137,7 @@ class DirectoryRegistry:
             data = file.read()
         # Before the file, so that none is ever shown without; until then it belongs to no file.
         if bundle := read_attestation(artifact):
-            attested = self._layout.attestation(package, artifact.filename, bundle)
+            attested = self.layout.attestation(package, artifact.filename, bundle)
             if attested is not None:
                 _write(self._root / attested[0], attested[1])
         durable.replace(path, data, temporary=path.with_name(_TEMPORARY))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import httpx
 
 from releasekit.ecosystems.npm import NPMJS_HOST
+from releasekit.ecosystems.npm.roots import find_registries
 from releasekit.ecosystems.shared.destinations import NamedRegistry
 from releasekit.http.origins import same_origin
 
@@ -44,9 +45,9 @@ def _list_named(
     """
     name, slash, _ = package.name.partition("/")
     scope = name if slash else ""
-    settings = {} if is_set else home.registries
+    settings = {} if is_set else find_registries(home, package.directory)
     order = [_of_package(package, "registry"), settings.get(scope), settings.get("")]
-    if home.tool != "yarn" and scope:
+    if home.tool in {"npm", "pnpm"} and scope:
         order = [_of_package(package, f"{scope}:registry"), settings.get(scope), *order]
     yield from filter(None, order)
 

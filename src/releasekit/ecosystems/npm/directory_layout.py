@@ -43,6 +43,8 @@ class PackumentDirectory:
     def __init__(self, *, tag: str, url: str) -> None:
         self._tag = tag
         self._url = url.rstrip("/")
+        # As `NpmRegistry` has it.
+        self.usual: Mapping[str, Mapping[str, str]] = {}
 
     def path_for(self, package: Package, name: str) -> PurePosixPath | None:
         if name != get_filename(package) or package.id.name == _TARBALLS:
@@ -67,7 +69,8 @@ class PackumentDirectory:
         tags = dict(table_in(known, "dist-tags"))
         if package.version not in versions:
             versions[package.version] = made = self._make_entry(root, package, path)
-            given = document.find_given_tag(self._tag, made, where=str(path))
+            usual = text_in(self.usual.get(package.id.name, {}), "tag")
+            given = document.find_given_tag(self._tag, made, where=str(path), usual=usual)
             latest = str(tags.get(document.LATEST, ""))
             tags[given or document.choose_tag(package.version, latest=latest)] = package.version
         # npmjs does so with the first version of a package: clients need `latest` to install it.

@@ -129,13 +129,16 @@ async def build_request(
     token: Secret,
     tag: str,
     access: str,
+    usual: str,
 ) -> httpx.Request:
-    """For `Server.send`. `access` is what the user says; otherwise the package decides."""
+    """For `Server.send`. `access` is what the user says; otherwise the package decides, and the
+    `usual` one is that of a package that says nothing.
+    """
     name = package.id.name
     address = str(server.at(f"{name}/-/{name}-{package.version}.tgz"))
     entry = make_version_entry(package, contents, tarball=address, digests=artifact.digests)
     if not access:
-        wanted = table_in(contents.manifest, "publishConfig").get("access")
+        wanted = table_in(contents.manifest, "publishConfig").get("access", usual)
         access = wanted if wanted in {"public", "restricted"} else ""
 
     def make_body() -> bytes:
@@ -237,10 +240,15 @@ def check_tag(tag: str, *, where: str) -> str:
     return tag
 
 
-def find_given_tag(npm_tag: str, manifest: Mapping[str, object], *, where: str) -> str:
-    """The dist-tag of the input, else of `publishConfig.tag`; empty where neither names one."""
-    own = table_in(manifest, "publishConfig").get("tag")
-    return npm_tag or check_tag(str(own or ""), where=f"{where}: publishConfig.tag")
+def find_given_tag(
+    npm_tag: str, manifest: Mapping[str, object], *, where: str, usual: str = ""
+) -> str:
+    """The dist-tag of the input, else of `publishConfig.tag`, else the `usual` one of the settings
+    of its workspace; empty where none of them names one.
+    """
+    own = str(table_in(manifest, "publishConfig").get("tag") or "")
+    kind = "publishConfig.tag" if own else "the setting tag of its workspace"
+    return npm_tag or check_tag(own or usual, where=f"{where}: {kind}")
 
 
 def is_below(version: str, latest: str) -> bool:

@@ -130,11 +130,25 @@ async function pack (request, run) {
     // https://github.com/isaacs/node-tar/blob/main/src/pack.ts
     const sync = given.length > 0 || isSmall(place, files)
     const all = [...files, ...given.map((archive) => `@${archive}`)]
-    await tar.create({ ...tarOptions(manifest), cwd: place, file: request.into, sync }, all)
+    const options = { ...tarOptions(manifest), cwd: place, file: request.into, sync }
+    await tar.create(withExecutables(options, request, manifest), all)
     given.forEach((archive) => fs.unlinkSync(archive))
   }
   await run('postpack')
   return { name: manifest.name, version: manifest.version }
+}
+
+// https://pnpm.io/package_json#publishconfigexecutablefiles and
+// https://yarnpkg.com/configuration/manifest#publishConfig.executableFiles
+function withExecutables (options, { tool }, { publishConfig }) {
+  const listed = publishConfig?.executableFiles
+  if (!['pnpm', 'yarn'].includes(tool) || !Array.isArray(listed)) return options
+  const names = new Set(listed.map((name) => path.posix.normalize(String(name))))
+  const filter = (file, stat) => {
+    if (names.has(path.posix.normalize(file))) stat.mode |= 0o111
+    return options.filter(file, stat)
+  }
+  return { ...options, filter }
 }
 
 // Where node_modules has links, what a bundled package needs is listed by its own place, and nobody

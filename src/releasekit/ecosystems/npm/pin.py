@@ -63,7 +63,7 @@ _YARN: Final = frozenset(
 _PNPM: Final = _YARN | {
     "cpu", "engines", "es2015", "esnext", "libc", "os", "typesVersions", "umd:main", "unpkg",
 }  # fmt: skip
-_FIELDS: Final[Mapping[Tool, frozenset[str]]] = {"npm": frozenset(), "pnpm": _PNPM, "yarn": _YARN}
+_FIELDS: Final[Mapping[Tool, frozenset[str]]] = {"pnpm": _PNPM, "yarn": _YARN}
 _INDENT: Final = re.compile(r"\{\r?\n(?P<indent>[ \t]+)")
 
 
@@ -297,7 +297,7 @@ def apply_publish_config(text: str, tool: Tool) -> str:
     config = document.get("publishConfig")
     if not isinstance(config, dict):
         return text
-    moved = {key: value for key, value in config.items() if key in _FIELDS[tool]}
+    moved = {key: value for key, value in config.items() if key in _FIELDS.get(tool, ())}
     if not moved:
         return text
     kept = {key: value for key, value in config.items() if key not in moved}

@@ -91,6 +91,8 @@ class NpmRegistry:
         self.server = RegistryClient(url, ANSWERS, services)
         self._login = login
         self.check_credentials = self._login.check
+        # What the settings of its workspace say where the `publishConfig` of a package does not.
+        self.usual: Mapping[str, Mapping[str, str]] = {}
         # The last packument of each package.
         self._packuments: dict[str, Packument] = {}
         # What the registry said when it refused to let this token publish.
@@ -317,6 +319,7 @@ class NpmRegistry:
             token=token,
             tag=tag,
             access=self.access,
+            usual=text_in(self.usual.get(package.id.name, {}), "access"),
         )
         return await self.server.send(request), tag
 
@@ -372,7 +375,8 @@ class NpmRegistry:
             raise Transient(f"{package}: {words}")
 
     async def _choose_tag(self, package: Package, manifest: Mapping[str, Any]) -> str:
-        given = document.find_given_tag(self._inputs.tag, manifest, where=str(package))
+        usual = text_in(self.usual.get(package.id.name, {}), "tag")
+        given = document.find_given_tag(self._inputs.tag, manifest, where=str(package), usual=usual)
         is_prerelease = bool(Version.parse(package.version).pre)
         # In a manifest, it is said of all versions, snapshots among them.
         is_usual = given == document.LATEST and not self._inputs.tag and is_prerelease
@@ -484,7 +488,7 @@ class NpmAttesting:
                 cure="Publish from a public repository, or set `attestations: off`.",
             )
         own = self.found.by_name[package.id.name]
-        said = own.publish_config.get("access")
+        said = own.publish_config.get("access", self.found.home(own).usual.get("access"))
         access = self.registry.access or (said if isinstance(said, str) else "")
         if access == "restricted":
             return Obstacle(

@@ -19,7 +19,7 @@ from releasekit.ecosystems.shared import globs
 from releasekit.ecosystems.shared.destinations import NamedRegistry
 from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.errors import ManifestError, MembersError
-from releasekit.host.files import read_parsed, read_text
+from releasekit.host.files import read_head, read_parsed, read_text
 from releasekit.state.directory import NAME
 from releasekit.text.globs import Glob
 from releasekit.text.yaml_text import MAX_YAML_BYTES, parse_yaml
@@ -31,11 +31,26 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Membership, Standing
 
 
-Tool = Literal["npm", "pnpm", "yarn"]
+Tool = Literal["npm", "pnpm", "yarn", "yarn1"]
 MANIFEST: Final = "package.json"
 PNPM: Final = "pnpm-workspace.yaml"
 YARN: Final = ".yarnrc.yml"
 _NPMRC: Final = ".npmrc"
+_YARN1: Final = ".yarnrc"
+_SETTINGS: Final[Mapping[Tool, str]] = {"pnpm": PNPM, "yarn": YARN}
+# The first that is there, where package.json names no tool.
+_SIGNS: Final[Sequence[tuple[str, str]]] = (
+    (PNPM, "pnpm"),
+    (YARN, "yarn"),
+    ("package-lock.json", "npm"),
+    ("pnpm-lock.yaml", "pnpm"),
+    ("yarn.lock", "yarn"),
+)
+_PNPMFILES: Final = (".pnpmfile.cjs", ".pnpmfile.mjs")
+_HOOK: Final = "beforePacking"
+_QUOTED: Final = " \t\"'"
+# Of a lock file: in the first lines, that of yarn 2 or later has `__metadata`.
+_MAX_LOCK_HEAD: Final = 4096
 _LERNA: Final = "lerna.json"
 _LICENSE: Final = re.compile(r"LICEN[CS]E(?:\..+)?")
 # Any of them makes a directory the root of packages.
@@ -52,10 +67,13 @@ _BRACES: Final = re.compile(r"\{([^{},]*+,[^{}]*+)\}")
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceFiles:
-    """What the files in `root` say. `tool` is "yarn" from version 2 on; version 1 packs as npm
-    does. `catalogs` maps a catalog's name to the ranges in it. `licenses` are files of `root` that
-    pnpm and lerna put into packages without a license. `registries` maps a scope (`@acme`), or ""
-    for all packages, to where the settings of its tool say that they go.
+    """What the files in `root` say. `tool` is "yarn" from version 2 on; "yarn1" packs as npm does.
+    `catalogs` maps a catalog's name to the ranges in it. `licenses` are files of `root` that pnpm
+    and lerna put into packages without a license. `registries` maps a scope (`@acme`), or "" for
+    all packages, to where the settings of its tool say that they go. `usual` is what these say
+    where the `publishConfig` of a package says nothing. `scriptless` is where they say that no
+    scripts run, `repacks` what of them packs otherwise than
+    is known here.
     """
 
     root: Path
@@ -64,6 +82,9 @@ class WorkspaceFiles:
     catalogs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     licenses: tuple[str, ...] = ()
     registries: Mapping[str, NamedRegistry] = field(default_factory=dict)
+    usual: Mapping[str, str] = field(default_factory=dict)
+    scriptless: str = ""
+    repacks: str = ""
 
     def find_standing(self, directory: Path) -> Standing:
         """What they say of a directory, without looking there."""
@@ -107,37 +128,83 @@ def publishable_at(directory: Path) -> bool:
 
 def read_workspace_files(root: Path) -> WorkspaceFiles:
     """Raises ConfigError naming file and key."""
-    path = root / PNPM
-    if path.is_file():  # https://pnpm.io/pnpm-workspace_yaml
-        settings = _read_yaml(path)
-        found = _parse_patterns(settings.get("packages", []), where=f"{path}: packages")
-        # What pnpm excludes stays excluded, wherever it stands.
-        ordered = sorted(found, key=lambda glob: glob.negated)
-        catalogs = _find_catalogs(settings, path)
-        return WorkspaceFiles(
-            root,
-            "pnpm",
-            tuple(ordered),
-            catalogs,
-            list_licenses(root, any_case=False),
-            _read_npmrc_registries(root / _NPMRC),
-        )
     top = root / MANIFEST
     document = manifest.read_manifest(top) if top.is_file() else {}
-    patterns = document.get("workspaces", [])
-    if isinstance(patterns, dict):  # yarn 1: https://classic.yarnpkg.com/lang/en/docs/workspaces/
-        patterns = patterns.get("packages", [])
-    settings = _read_yaml(root / YARN) if (root / YARN).is_file() else {}
+    tool = _choose_tool(root, document)
+    path = root / _SETTINGS.get(tool, _NPMRC)
+    settings = _read_yaml(path) if tool in _SETTINGS and path.is_file() else {}
+    lerna = root / _LERNA
+    publish = _read_lerna(lerna)
+    # What yarn takes of .npmrc are registries and logins alone.
+    rc = root / (_YARN1 if tool == "yarn1" else _NPMRC)
+    lines = _read_npmrc(rc) if tool != "yarn" else {}
+    registries = dict(_find_registries(root, tool, settings))
+    if url := text_in(publish, "registry"):
+        registries[""] = NamedRegistry(str(lerna), "command.publish.registry", url)
+    usual = {
+        "tag": text_in(publish, "distTag") or lines.get("tag", ""),
+        "access": text_in(settings, "npmPublishAccess") or lines.get("access", ""),
+    }
+    silent = {
+        f"{lerna}: command.publish.ignoreScripts": publish.get("ignoreScripts"),
+        f"{path}: ignoreScripts": tool == "pnpm" and settings.get("ignoreScripts"),
+        f"{rc}: ignore-scripts": lines.get("ignore-scripts") == "true",
+    }
+    if tool == "pnpm" and path.is_file():  # https://pnpm.io/pnpm-workspace_yaml
+        found = _parse_patterns(settings.get("packages", []), where=f"{path}: packages")
+        # What pnpm excludes stays excluded, wherever it stands.
+        members = tuple(sorted(found, key=lambda glob: glob.negated))
+    else:
+        patterns = document.get("workspaces", [])
+        # yarn 1: https://classic.yarnpkg.com/lang/en/docs/workspaces/
+        if isinstance(patterns, dict):
+            patterns = patterns.get("packages", [])
+        members = _parse_patterns(patterns, where=f"{top}: workspaces")
+    licensed = (root / PNPM).is_file() or lerna.is_file()
     return WorkspaceFiles(
         root,
-        "yarn" if (root / YARN).is_file() else "npm",
-        _parse_patterns(patterns, where=f"{top}: workspaces"),
-        _find_catalogs(settings, root / YARN),
-        list_licenses(root) if (root / _LERNA).is_file() else (),
-        _find_yarn_registries(settings, root / YARN)
-        if (root / YARN).is_file()
-        else _read_npmrc_registries(root / _NPMRC),
+        tool,
+        members,
+        _find_catalogs(settings, path),
+        list_licenses(root, any_case=tool != "pnpm") if licensed else (),
+        registries,
+        {key: value for key, value in usual.items() if value},
+        next((where for where, said in silent.items() if said is True), ""),
+        _find_hook(root, tool) or _find_contents(lerna, publish),
     )
+
+
+def find_registries(home: WorkspaceFiles, directory: Path) -> Mapping[str, NamedRegistry]:
+    """With those of the files beside a package, which npm ignores for a member."""
+    if directory == home.root or (home.tool == "npm" and home.find_standing(directory) == "member"):
+        return home.registries
+    path = directory / YARN
+    settings = _read_yaml(path) if home.tool == "yarn" and path.is_file() else {}
+    return {**home.registries, **_find_registries(directory, home.tool, settings)}
+
+
+def _choose_tool(root: Path, document: Mapping[str, object]) -> Tool:
+    """The one that packs there: what corepack starts, since pnpm and corepack refuse to be another.
+    https://github.com/nodejs/corepack#when-authoring-packages,
+    https://docs.npmjs.com/cli/v11/configuring-npm/package-json#devengines
+    """
+    name, _, version = text_in(document, "packageManager").partition("@")
+    engine = table_in(table_in(document, "devEngines"), "packageManager")
+    name, version = (name, version) if name else (text_in(engine, "name"), "")
+    signs = (tool for file, tool in _SIGNS if (root / file).is_file())
+    # A pnpm-workspace.yaml that alone lists the packages is believed.
+    if not name or ("workspaces" not in document and (root / PNPM).is_file()):
+        name, version = next(signs, ""), ""
+    if name == "pnpm":
+        return "pnpm"
+    if name != "yarn":
+        return "npm"
+    # Yarn 1 starts the one that a .yarnrc.yml names.
+    if (root / YARN).is_file() or (version and not version.startswith("1.")):
+        return "yarn"
+    lock = root / "yarn.lock"
+    is_new = not version and lock.is_file() and b"__metadata:" in read_head(lock, _MAX_LOCK_HEAD)
+    return "yarn" if is_new else "yarn1"
 
 
 def parse_globs(patterns: Iterable[str], *, where: str) -> list[Glob]:
@@ -188,17 +255,58 @@ def list_licenses(directory: Path, *, any_case: bool = True) -> tuple[str, ...]:
         )
 
 
-def _read_npmrc_registries(path: Path) -> dict[str, NamedRegistry]:
-    """https://docs.npmjs.com/cli/v11/configuring-npm/npmrc; the last line of a key counts."""
+def _find_hook(root: Path, tool: Tool) -> str:
+    """https://pnpm.io/pnpmfile#hooksbeforepackingpkg-pkg--promisepkg"""
+    for path in (root / name for name in _PNPMFILES if tool == "pnpm"):
+        if path.is_file() and _HOOK in read_text(path, max_bytes=MAX_YAML_BYTES):
+            return f"{path} has a hook `{_HOOK}`"
+    return ""
+
+
+def _find_contents(path: Path, publish: Mapping[str, object]) -> str:
+    """https://github.com/lerna/lerna/blob/main/libs/commands/publish/README.md#--contents-dir"""
+    contents = text_in(publish, "contents")
+    return f"{path}: command.publish.contents is {contents!r}" if contents.strip("./") else ""
+
+
+def _find_registries(
+    directory: Path, tool: Tool, settings: Mapping[str, object]
+) -> Mapping[str, NamedRegistry]:
+    """Of yarn 1, .npmrc is stronger than its own file.
+    https://github.com/yarnpkg/yarn/blob/master/src/registries/npm-registry.js (getRegistry)
+    """
+    if tool == "yarn":
+        return _find_yarn_registries(settings, directory / YARN)
+    found = {}
+    for name in (_YARN1, _NPMRC) if tool == "yarn1" else (_NPMRC,):
+        path = directory / name
+        for key, value in _read_npmrc(path).items():
+            scope, colon, last = key.rpartition(":")
+            if last == "registry" and scope.startswith("@") is bool(colon):
+                found[scope] = NamedRegistry(str(path), key, value)
+    return found
+
+
+def _read_npmrc(path: Path) -> dict[str, str]:
+    """Or a .yarnrc, which has blanks between; the last line of a key counts.
+    https://docs.npmjs.com/cli/v11/configuring-npm/npmrc,
+    https://classic.yarnpkg.com/lang/en/docs/yarnrc/
+    """
     if not path.is_file():
         return {}
-    found = {}
-    for line in read_text(path, max_bytes=MAX_YAML_BYTES).splitlines():
-        key, _, value = (part.strip() for part in line.partition("="))
-        scope, colon, last = key.rpartition(":")
-        if last == "registry" and scope.startswith("@") is bool(colon) and value:
-            found[scope] = NamedRegistry(str(path), key, value.strip("\"'"))
-    return found
+    lines = read_text(path, max_bytes=MAX_YAML_BYTES).splitlines()
+    parted = (line.strip().partition(" " if path.name == _YARN1 else "=") for line in lines)
+    found = ((key.strip(_QUOTED), value.strip(_QUOTED)) for key, _, value in parted)
+    return {key: value for key, value in found if value}
+
+
+def _read_lerna(path: Path) -> Mapping[str, object]:
+    """What `lerna publish` takes, the strongest last.
+    https://lerna.js.org/docs/api-reference/configuration
+    """
+    document = manifest.read_manifest(path) if path.is_file() else {}
+    commands = table_in(document, "command")
+    return {**document, **table_in(commands, "version"), **table_in(commands, "publish")}
 
 
 def _find_yarn_registries(settings: Mapping[str, object], path: Path) -> dict[str, NamedRegistry]:

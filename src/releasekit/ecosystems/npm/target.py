@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Resource
 from releasekit.config.values import Directory
+from releasekit.ecosystems.directory import DirectoryRegistry
 from releasekit.ecosystems.interface import Discovery, Services, Target, Trial, list_warnings
 from releasekit.ecosystems.npm import (
     NPMJS,
@@ -62,6 +63,8 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Built, Into, Read, Registry
     from releasekit.ecosystems.npm import Options
     from releasekit.ecosystems.npm.discover import Found
+    from releasekit.ecosystems.npm.manifest import NpmPackage
+    from releasekit.ecosystems.npm.roots import WorkspaceFiles
     from releasekit.ecosystems.shared.destinations import NamedRegistry
     from releasekit.model import Artifact, Package, PackageWarning, PlannedPackage
     from releasekit.state.run_logs import Log
@@ -115,6 +118,10 @@ class NpmTarget(Target):
         self._notes: list[Callable[[Sequence[PlannedPackage]], str]] = [workspace.plan_notes]
         self.prebuilt = PrebuiltTarballs(workspace.found.by_name)
         attests, takes = True, None
+        taker = registry.layout if isinstance(registry, DirectoryRegistry) else registry
+        if isinstance(taker, NpmRegistry | PackumentDirectory):
+            found = workspace.found
+            taker.usual = {name: found.home(own).usual for name, own in found.by_name.items()}
         if isinstance(registry, NpmRegistry):
             self.is_new, self.rights = registry.is_new, registry
             self.trust = registry if registry.is_npmjs else None
@@ -324,6 +331,16 @@ class NpmWorkspace:
                 f"npm: `publish` and `postpublish` scripts of {few(names)} run "
                 "once the registry shows the package, without secrets, and never a second time"
             )
+        silenced: dict[str, list[str]] = {}
+        for package in sent if not self.npm.options.ignore_scripts else ():
+            own = self.found.by_name.get(package.id.name)
+            if own and not package.prebuilt and (own.scripts or own.following):
+                silenced.setdefault(self.found.home(own).scriptless, []).append(own.name)
+        silenced.pop("", None)
+        notes += [
+            f"npm: the scripts of {few(names)} do not run, as {where} is set"
+            for where, names in silenced.items()
+        ]
         given = {
             package.id.name: [path.name for path in paths]
             for package in sent
@@ -337,9 +354,22 @@ class NpmWorkspace:
             )
         return ". ".join(notes)
 
+    def _refuse_settings(self, home: WorkspaceFiles) -> None:
+        document.check_tag(home.usual.get("tag", ""), where=f"{home.root}: the setting tag")
+        if home.repacks:
+            raise PlanError(
+                f"{home.repacks}, which ReleaseKit does not apply: it would pack something else",
+                hint="Pack with the tool that does, and give the tarballs to this run by the input "
+                "`dist`; or remove the setting.",
+                problem=Problem.OTHER_PACKER,
+            )
+
     def _refuse_publishing(self, package: Package) -> None:
         own = self.found.by_name.get(package.id.name)
-        if not own or not own.publishing or self.npm.options.ignore_scripts or package.prebuilt:
+        if not own or package.prebuilt:
+            return
+        self._refuse_settings(self.found.home(own))
+        if not own.publishing or self._ignores_scripts(own):
             return
         raise PlanError(
             f"{own.manifest}: the script {own.publishing} runs `napi prepublish`, which publishes "
@@ -405,9 +435,11 @@ class NpmWorkspace:
         """Those that run once the package is published; npm runs none of them for a tarball.
         https://github.com/npm/cli/blob/latest/lib/commands/publish.js
         """
-        if self.npm.options.ignore_scripts or package.prebuilt:
-            return ()
-        return self.found.by_name[package.id.name].following
+        own = self.found.by_name[package.id.name]
+        return () if package.prebuilt or self._ignores_scripts(own) else own.following
+
+    def _ignores_scripts(self, own: NpmPackage) -> bool:
+        return self.npm.options.ignore_scripts or bool(self.found.home(own).scriptless)
 
     async def _build(self, package: Package, into: Path) -> Built:
         log: Log | None = None
@@ -465,7 +497,7 @@ class NpmWorkspace:
             "workspaces": [*map(str, members)],
             "licenses": self._find_licenses(package),
             "tool": home.tool,
-            "ignoreScripts": self.npm.options.ignore_scripts,
+            "ignoreScripts": self.npm.options.ignore_scripts or bool(home.scriptless),
         }
 
     def list_outside(self, package: Package) -> list[Path]:
