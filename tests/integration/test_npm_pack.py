@@ -13,6 +13,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 import fakes
 from integration.tools import require_tool
 from javascript import write
@@ -381,6 +383,24 @@ def test_licenses_of_the_workspace_go_into_a_package_of_any_size(tmp_path: Path)
         files_in = {it.name: archive.extractfile(it) for it in archive}
         held = {name: file.read().decode() for name, file in files_in.items() if file}
     assert held == {f"package/{name}": text for name, text in {**core, **licenses}.items()}
+
+
+@pytest.mark.parametrize(
+    ("tool", "modes"),
+    [("pnpm@10.34.9", {"tool.sh": 0o755, "b.sh": 0o644}), ("npm@11.0.0", {"tool.sh": 0o644})],
+)
+def test_files_that_publish_config_makes_executable(
+    tmp_path: Path, tool: str, modes: dict[str, int]
+) -> None:
+    """R64: pnpm and yarn do, and npm does not."""
+    require_tool("npm")
+    config = {"executableFiles": ["./tool.sh"]}
+    document = {"name": "a", "version": "1.0.0", "packageManager": tool, "publishConfig": config}
+    root = write(tmp_path / "w", {"package.json": document, "tool.sh": SCRIPT, "b.sh": SCRIPT})
+    made = asyncio.run(packed(root.resolve(), tmp_path / "ours"))["a"]
+    assert isinstance(made, bytes)
+    with tarfile.open(fileobj=io.BytesIO(made)) as archive:
+        assert {name: archive.getmember(f"package/{name}").mode for name in modes} == modes
 
 
 def uncounted(directory: Path, tarball: Path) -> list[str]:

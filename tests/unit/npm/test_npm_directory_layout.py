@@ -71,6 +71,19 @@ def test_a_tag_that_is_given_is_taken(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def test_the_tag_of_the_settings_is_weaker_than_that_of_the_package(tmp_path: Path) -> None:
+    """R66: as of npm's own `tag`."""
+    for version, config in (("1.0.0", {}), ("1.1.0", {"tag": "own"})):
+        target = package(version=version)
+        artifact = tarball(tmp_path / version, target, publishConfig=config)
+        layout = PackumentDirectory(tag="", url=URL)
+        layout.usual = {target.id.name: {"tag": "next"}}
+        asyncio.run(DirectoryRegistry(tmp_path / "www", layout).upload(target, [artifact]))
+    assert packument(tmp_path)["dist-tags"] == {
+        "next": "1.0.0", "latest": "1.0.0", "own": "1.1.0",
+    }  # fmt: skip
+
+
 def test_an_upload_again_moves_no_tag(tmp_path: Path) -> None:
     upload(tmp_path, "1.0.0")
     upload(tmp_path, "2.0.0")

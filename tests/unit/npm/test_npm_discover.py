@@ -440,6 +440,8 @@ LATER: dict[str, object] = {"mode": "version"}
 PKG = "https://npm.pkg.github.com"
 CORP = "https://npm.acme.example/team/"
 NPMRC = f"; ours\nregistry = '{CORP}'\n"
+YARN1: dict[str, object] = {"yarn.lock": "# yarn lockfile v1\n"}
+LERNA = {"command": {"publish": {"registry": CORP}}}
 
 
 @pytest.mark.parametrize(
@@ -482,6 +484,14 @@ NPMRC = f"; ours\nregistry = '{CORP}'\n"
             "npmScopes.acme.npmRegistryServer is",
         ),
         ({".yarnrc.yml": "npmScopes: {acme: 7, other: {npmRegistryServer: a}}"}, "", ""),
+        # What yarn 1.22.22 and lerna 10 send to a server.
+        ({**YARN1, ".yarnrc": f'registry "{CORP}"'}, "", f".yarnrc: registry is '{CORP}'"),
+        ({**YARN1, ".yarnrc": f'"@acme:registry" "{PKG}"'}, "", "@acme:registry is"),
+        ({**YARN1, ".yarnrc": f"registry {PKG}", ".npmrc": NPMRC}, "", ".npmrc: registry"),
+        ({".yarnrc": f'registry "{CORP}"'}, "", ""),
+        ({"lerna.json": LERNA, ".npmrc": f"registry={PKG}"}, "", "lerna.json: command.publish.reg"),
+        ({"lerna.json": LERNA, ".npmrc": f"@acme:registry={PKG}"}, "", "@acme:registry is"),
+        ({"lerna.json": LERNA, "package.json": {"registry": PKG}}, "", "publishConfig.registry is"),
     ],
 )  # fmt: skip
 def test_nothing_goes_to_a_registry_that_it_is_not_meant_for(
@@ -504,6 +514,39 @@ def test_nothing_goes_to_a_registry_that_it_is_not_meant_for(
         assert discovered(root, registries=goes_to, **settled)
     write(tmp_path, {"package.json": {**CORE, "publishConfig": config, "private": True}})
     assert discovered(root, registries=goes_to)
+
+
+@pytest.mark.parametrize(
+    ("files", "place", "refused"),
+    [
+        # npm says that it ignores the settings of a member.
+        ({".npmrc": NPMRC}, "packages/a", ""),
+        ({".npmrc": NPMRC}, "tools/a", "tools/a/.npmrc: registry is"),
+        ({".npmrc": NPMRC, "/pnpm-workspace.yaml": "packages: ['packages/*']"}, "packages/a",
+         "packages/a/.npmrc: registry is"),
+        ({".yarnrc": f"registry {CORP}", "/yarn.lock": "# yarn lockfile v1"}, "packages/a",
+         "packages/a/.yarnrc: registry is"),
+        ({".yarnrc.yml": f"npmPublishRegistry: {CORP}", "/.yarnrc.yml": ""}, "packages/a",
+         "packages/a/.yarnrc.yml: npmPublishRegistry is"),
+    ],
+)  # fmt: skip
+def test_settings_beside_a_package_name_its_registry(
+    tmp_path: Path, files: dict[str, object], place: str, refused: str
+) -> None:
+    """R1, R68: where the repository's own tool reads them."""
+    named = {
+        name[1:] if name[0] == "/" else f"{place}/{name}": text for name, text in files.items()
+    }
+    root = write(tmp_path, {"package.json": TOP, f"{place}/package.json": web(), **named})
+
+    def discover() -> object:
+        return asyncio.run(ecosystem(root, {"packages": ["tools/*"]}).discover(root))
+
+    if not refused:
+        assert discover()
+        return
+    with pytest.raises(ConfigError, match=refused):
+        discover()
 
 
 def test_one_line_names_all_packages_that_belong_elsewhere(tmp_path: Path) -> None:

@@ -484,6 +484,28 @@ def test_a_dist_tag_that_a_refusal_has_left_out_is_told(
         assert found.lacks == lacks
 
 
+@pytest.mark.parametrize(
+    ("config", "sent"),
+    [({}, ("next", "public")), ({"tag": "own", "access": "restricted"}, ("own", "restricted"))],
+)
+def test_settings_of_the_workspace_count_where_the_package_says_nothing(
+    tmp_path: Path, config: dict[str, str], sent: tuple[str, str]
+) -> None:
+    """R66: `tag` and `access` of .npmrc, `npmPublishAccess` of .yarnrc.yml."""
+
+    async def upload(registry: Registry) -> None:
+        assert isinstance(registry, NpmRegistry)
+        registry.usual = {PACKAGE.id.name: {"tag": "next", "access": "public"}}
+        await registry.upload(PACKAGE, [artifact])
+
+    artifact = tarball(tmp_path, PACKAGE, publishConfig=config)
+    server = Server({**PUT, f"GET {ALL}": OLD})
+    using(server, upload)
+    (put,) = (it for it in server.requests if it.method == "PUT")
+    document = json.loads(put.content)
+    assert (*document["dist-tags"], document["access"]) == sent
+
+
 def test_nothing_is_sent_where_latest_cannot_be_told(tmp_path: Path) -> None:
     """Without the packument a backport would become latest."""
     answers = {f"GET {ALL}": httpx.Response(503, json={"error": "later"})}

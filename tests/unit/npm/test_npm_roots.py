@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.ecosystems.npm.roots import find_directories, parse_globs
+from javascript import write
+from releasekit.ecosystems.npm.roots import find_directories, parse_globs, read_workspace_files
 from releasekit.ecosystems.shared import globs
 from releasekit.errors import ConfigError
 
@@ -89,3 +90,70 @@ def test_a_search_has_an_end(root: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(globs, "MAX_VISITED", 3)
     with pytest.raises(ConfigError, match="more than 3 directories"):
         found(root, "**")
+
+
+BERRY, CLASSIC = "# by yarn\n\n__metadata:\n  version: 8\n", "# yarn lockfile v1\n"
+MEMBERS = {"workspaces": ["packages/*"]}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "files", "tool"),
+    [
+        ({}, {}, "npm"),
+        ({}, {"package-lock.json": "{}", "yarn.lock": CLASSIC}, "npm"),
+        ({}, {"pnpm-workspace.yaml": ""}, "pnpm"),
+        ({}, {"pnpm-lock.yaml": ""}, "pnpm"),
+        ({"packageManager": "pnpm@10.1.0"}, {".yarnrc.yml": ""}, "pnpm"),
+        ({"packageManager": "npm@11.0.0"}, {"pnpm-workspace.yaml": ""}, "pnpm"),
+        ({"packageManager": "npm@11.0.0", **MEMBERS}, {"pnpm-workspace.yaml": ""}, "npm"),
+        ({"packageManager": "npm@11.0.0"}, {".yarnrc.yml": "", "yarn.lock": BERRY}, "npm"),
+        ({"packageManager": "bun@1.2.0"}, {"yarn.lock": BERRY}, "npm"),
+        ({"packageManager": "yarn@4.9.0"}, {}, "yarn"),
+        ({"packageManager": "yarn@1.22.22"}, {}, "yarn1"),
+        ({"packageManager": "yarn@1.22.22"}, {".yarnrc.yml": "yarnPath: yarn.cjs"}, "yarn"),
+        ({"devEngines": {"packageManager": {"name": "pnpm"}}}, {}, "pnpm"),
+        ({"devEngines": {"packageManager": {"name": "yarn"}}}, {"yarn.lock": BERRY}, "yarn"),
+        ({}, {"yarn.lock": BERRY}, "yarn"),
+        ({}, {"yarn.lock": CLASSIC}, "yarn1"),
+        ({"packageManager": 7, "devEngines": []}, {}, "npm"),
+    ],
+)
+def test_the_tool_that_packs_is_the_one_that_corepack_starts(
+    tmp_path: Path, manifest: dict[str, object], files: dict[str, object], tool: str
+) -> None:
+    """R64, R66: pnpm 10 refuses to pack where packageManager names another tool."""
+    root = write(tmp_path, {"package.json": manifest, **files})
+    assert read_workspace_files(root).tool == tool
+
+
+YARN1 = {"package.json": {"packageManager": "yarn@1.22.22"}}
+PNPM = {"pnpm-workspace.yaml": "ignoreScripts: true\ntag: unread"}
+LERNA = {
+    "registry": "https://top/", "distTag": "top",
+    "command": {"version": {"distTag": "version"}, "publish": {"ignoreScripts": True}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("files", "usual", "scriptless"),
+    [
+        ({".npmrc": "tag=next\naccess = public\nignore-scripts=true"},
+         {"tag": "next", "access": "public"}, ".npmrc: ignore-scripts"),
+        ({".npmrc": "tag=next\ntag=\nignore-scripts=false"}, {"tag": "next"}, ""),
+        ({**PNPM, ".npmrc": "tag=next"}, {"tag": "next"}, "pnpm-workspace.yaml: ignoreScripts"),
+        ({".yarnrc.yml": "npmPublishAccess: public", ".npmrc": "tag=next\nignore-scripts=true"},
+         {"access": "public"}, ""),
+        # Tried with yarn 1.22.22, which takes neither of them from .npmrc.
+        ({**YARN1, ".npmrc": "tag=next\nignore-scripts=true"}, {}, ""),
+        ({**YARN1, ".yarnrc": "ignore-scripts true"}, {}, ".yarnrc: ignore-scripts"),
+        ({"lerna.json": LERNA, ".npmrc": "tag=next"}, {"tag": "version"},
+         "lerna.json: command.publish.ignoreScripts"),
+    ],
+)  # fmt: skip
+def test_what_the_settings_of_a_workspace_say_of_publishing(
+    tmp_path: Path, files: dict[str, object], usual: dict[str, str], scriptless: str
+) -> None:
+    """R66: what npm, pnpm, yarn and lerna would do."""
+    found = read_workspace_files(write(tmp_path, files))
+    assert found.usual == usual
+    assert found.scriptless == (f"{tmp_path}/{scriptless}" if scriptless else "")

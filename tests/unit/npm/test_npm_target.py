@@ -570,3 +570,43 @@ def test_options_are_checked() -> None:
     for table in wrong:
         with pytest.raises(ConfigError, match=r"releasekit\.toml: \[npm\]"):
             Options.from_table(table)
+
+
+@pytest.mark.parametrize(
+    ("files", "says"),
+    [
+        ({"pnpm-workspace.yaml": "", ".pnpmfile.cjs": "hooks: { beforePacking (p) {} }"},
+         r"\.pnpmfile\.cjs has a hook `beforePacking`"),
+        ({".pnpmfile.cjs": "hooks: { beforePacking (p) {} }"}, ""),
+        ({"pnpm-workspace.yaml": "", ".pnpmfile.mjs": "hooks: { readPackage (p) {} }"}, ""),
+        ({"lerna.json": {"command": {"publish": {"contents": "dist"}}}},
+         r"lerna\.json: command\.publish\.contents is 'dist'"),
+        ({"lerna.json": {"command": {"publish": {"contents": "."}}}}, ""),
+        ({".npmrc": "tag=1.x"}, "the setting tag = '1.x' is not a dist-tag"),
+        ({".npmrc": "ignore-scripts=true"}, "NOTE"),
+    ],
+)  # fmt: skip
+def test_settings_that_would_publish_something_else_are_refused_or_named(
+    tmp_path: Path, files: dict[str, object], says: str
+) -> None:
+    """R66"""
+    manifest = {"name": "a", "version": "1.0.0", "scripts": SCRIPTS}
+    root = write(tmp_path / "w", {"package.json": manifest, **files})
+
+    async def ask(action: Action) -> str:
+        async with opened(root) as npm:
+            workspace = await npm.discover(root)
+            (package,) = workspace.packages
+            planned = [PlannedPackage(package=package, action=action, reason="")]
+            return workspace.plan_notes(planned)
+
+    assert asyncio.run(ask(Action.KEEP)) == ""
+    if says == "NOTE":
+        note = asyncio.run(ask(Action.PUBLISH))
+        where = f"{root}/.npmrc: ignore-scripts"
+        assert note == f"npm: the scripts of a do not run, as {where} is set"
+    elif says:
+        with pytest.raises((PlanError, ConfigError), match=says):
+            asyncio.run(ask(Action.PUBLISH))
+    else:
+        assert "run once the registry shows" in asyncio.run(ask(Action.PUBLISH))
