@@ -610,3 +610,21 @@ def test_settings_that_would_publish_something_else_are_refused_or_named(
             asyncio.run(ask(Action.PUBLISH))
     else:
         assert "run once the registry shows" in asyncio.run(ask(Action.PUBLISH))
+
+
+@pytest.mark.parametrize(
+    ("files", "packs"),
+    [({}, ""), ({"lerna.json": "{}"}, "dist"), ({"pnpm-lock.yaml": ""}, "dist")],
+)
+def test_the_directory_of_publish_config_is_packed_where_the_tool_does_so(
+    tmp_path: Path, files: dict[str, object], packs: str
+) -> None:
+    """R64: npm and yarn do not; lerna 10 sends what is in it."""
+    manifest = {"name": "a", "version": "1.0.0", "publishConfig": {"directory": "dist"}}
+    root = write(tmp_path / "w", {"package.json": manifest, **files})
+
+    async def main() -> Mapping[str, str]:
+        async with opened(root) as npm:
+            return (await npm.discover(root)).contents
+
+    assert asyncio.run(main()) == {"a": packs}

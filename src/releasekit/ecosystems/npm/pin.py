@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from releasekit.config.values import PinMode
     from releasekit.ecosystems.npm.discover import Found
     from releasekit.ecosystems.npm.manifest import NpmPackage
-    from releasekit.ecosystems.npm.roots import Tool
+    from releasekit.ecosystems.npm.roots import Tool, WorkspaceFiles
 
 
 # The names that lead to a member of an object.
@@ -270,14 +270,14 @@ def find_strings(text: str) -> Iterator[tuple[Keys, tuple[int, int]]]:
                     yield (*map(str, path[1:]), key), token.span()
 
 
-def find_packed_directory(config: Mapping[str, object], path: Path, tool: Tool) -> str:
-    """The directory below the package that `tool` packs in its place; empty for the package's own.
+def find_packed_directory(config: Mapping[str, object], path: Path, home: WorkspaceFiles) -> str:
+    """The directory below the package that is packed in its place; empty for the package's own.
 
-    Raises ConfigError for one outside of it, or a `name` that only `tool` knows the package by.
+    Raises ConfigError for one outside of it, or a `name` that only pnpm knows the package by.
     """
-    if tool != "pnpm":
+    if not home.packs_directory:
         return ""
-    if "name" in config:
+    if "name" in config and home.tool == "pnpm":
         raise ManifestError(
             f"{path}: publishConfig.name is {config['name']!r}, and a package has one name here",
             hint="Name the package as it is published, or leave it out with `exclude-packages`.",

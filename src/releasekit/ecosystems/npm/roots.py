@@ -73,7 +73,7 @@ class WorkspaceFiles:
     all packages, to where the settings of its tool say that they go. `usual` is what these say
     where the `publishConfig` of a package says nothing. `scriptless` is where they say that no
     scripts run, `repacks` what of them packs otherwise than
-    is known here.
+    is known here, and `packs_directory` says that `publishConfig.directory` counts.
     """
 
     root: Path
@@ -85,6 +85,7 @@ class WorkspaceFiles:
     usual: Mapping[str, str] = field(default_factory=dict)
     scriptless: str = ""
     repacks: str = ""
+    packs_directory: bool = False
 
     def find_standing(self, directory: Path) -> Standing:
         """What they say of a directory, without looking there."""
@@ -171,6 +172,7 @@ def read_workspace_files(root: Path) -> WorkspaceFiles:
         {key: value for key, value in usual.items() if value},
         next((where for where, said in silent.items() if said is True), ""),
         _find_hook(root, tool) or _find_contents(lerna, publish),
+        tool == "pnpm" or lerna.is_file(),
     )
 
 

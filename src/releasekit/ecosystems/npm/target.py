@@ -257,7 +257,7 @@ class Npm(Resource):
         public = [package for package in found.by_name.values() if not package.unpublishable]
         contents = {
             package.name: pin.find_packed_directory(
-                package.publish_config, package.manifest, found.home(package).tool
+                package.publish_config, package.manifest, found.home(package)
             )
             for package in public
         }
@@ -360,7 +360,8 @@ class NpmWorkspace:
             raise PlanError(
                 f"{home.repacks}, which ReleaseKit does not apply: it would pack something else",
                 hint="Pack with the tool that does, and give the tarballs to this run by the input "
-                "`dist`; or remove the setting.",
+                "`dist`; or remove it. In place of lerna's `contents`, write "
+                "`publishConfig.directory` into each package.json.",
                 problem=Problem.OTHER_PACKER,
             )
 
