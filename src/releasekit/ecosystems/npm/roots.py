@@ -72,8 +72,8 @@ class WorkspaceFiles:
     and lerna put into packages without a license. `registries` maps a scope (`@acme`), or "" for
     all packages, to where the settings of its tool say that they go. `usual` is what these say
     where the `publishConfig` of a package says nothing. `scriptless` is where they say that no
-    scripts run, `repacks` what of them packs otherwise than
-    is known here, and `packs_directory` says that `publishConfig.directory` counts.
+    scripts run, `repacks` what of them packs otherwise than is known here, and `packs_directory`
+    says that `publishConfig.directory` counts.
     """
 
     root: Path
