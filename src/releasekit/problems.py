@@ -156,6 +156,7 @@ class Problem(StrEnum):
     OTHER_TOOL = "RK-340", "A setting of another tool decides versions"
     STRANGE_OUTPUT = "RK-342", "A tool prints what ReleaseKit cannot read"
     OTHER_PACKER = "RK-345", "The packer of the repository would pack something else"
+    UNREAD_SETTING = "RK-346", "A setting of a build is not applied"
     TOOL_TOO_OLD = "RK-347", "A tool is too old"
 
     LOCKED = "RK-401", "Another run is active"

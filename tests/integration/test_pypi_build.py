@@ -369,6 +369,16 @@ def test_a_backend_that_is_not_the_one_of_the_hash_is_refused(tmp_path: Path) ->
         generator(root, uv=True)
 
 
+def test_where_uv_takes_packages_from_is_where_the_backend_comes_from(tmp_path: Path) -> None:
+    """R63: of two indexes, a workspace says which one has the backend that it means."""
+    root = tmp_path.resolve() / "w"
+    root.mkdir()
+    (root / "wheels").mkdir()
+    limited(root, 'no-index = true\nfind-links = ["wheels"]')
+    with pytest.raises(BuildFailed, match="hatchling was not found in the provided package loc"):
+        generator(root, uv=True)
+
+
 def test_limits_that_only_uv_knows_are_not_passed_over(tmp_path: Path) -> None:
     root = tmp_path.resolve() / "w"
     root.mkdir()

@@ -1,4 +1,4 @@
-"""Values of a TOML file as their author would write them, for messages."""
+"""Values of a TOML file as their author would write them."""
 
 from __future__ import annotations
 
@@ -15,20 +15,22 @@ _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def show_toml(value: object) -> str:
-    """On one line, and not longer than one reads."""
-    return visible(clip(_write(value), _SHOWN))
+    """For messages: on one line, and not longer than one reads."""
+    return visible(clip(write_toml(value), _SHOWN))
 
 
-def _write(value: object) -> str:
+def write_toml(value: object) -> str:
     match value:
         case bool():
             return str(value).lower()
         case str():
             return json.dumps(value, ensure_ascii=False)
         case list():
-            return f"[{', '.join(map(_write, value))}]"
+            return f"[{', '.join(map(write_toml, value))}]"
         case dict():
-            pairs = ", ".join(f"{_write_key(key)} = {_write(each)}" for key, each in value.items())
+            pairs = ", ".join(
+                f"{_write_key(key)} = {write_toml(each)}" for key, each in value.items()
+            )
             return f"{{ {pairs} }}" if pairs else "{}"
         case date() | time():
             return value.isoformat()

@@ -863,10 +863,23 @@ def test_environments_differ_by_their_limits() -> None:
             BuildLimits(),
             BuildLimits(constraints=("a<2",)),
             BuildLimits(newest=("--exclude-newer=1 day",)),
+            BuildLimits(indexes="no-index = true"),
             BuildLimits(place="other/uv.toml"),
         )
     }
-    assert len(keys) == 3
+    assert len(keys) == 4
+
+
+def test_no_build_passes_over_a_setting_that_changes_what_it_needs(root: Path) -> None:
+    """R63: also where no plan has refused it, as for a version that a backend computes."""
+    write(root, "acme-a")
+    path = root / "acme-a" / "pyproject.toml"
+    path.write_text(path.read_text() + "\n[tool.uv]\nno-build-isolation = true\n")
+
+    async def body(workspace: Workspace) -> None:
+        assert "tool.uv.no-build-isolation is true, but" in str(await workspace.failed("acme-a"))
+
+    running(root, body)
 
 
 def test_most_packages_find_their_environment_made(root: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import tomllib
 from dataclasses import replace
 from textwrap import dedent
@@ -9,7 +10,7 @@ import pytest
 
 import fakes
 from releasekit.ecosystems.pypi import Options, discover, manifest, roots
-from releasekit.ecosystems.pypi.discover import check_sources
+from releasekit.ecosystems.pypi.discover import resolve_sources
 from releasekit.ecosystems.pypi.manifest import BuildSystem, PyProject
 from releasekit.ecosystems.pypi.target import PyPIWorkspace
 from releasekit.errors import ConfigError, Cycle, PlanError
@@ -545,6 +546,146 @@ def test_limits_stand_where_uv_looks_for_them(tmp_path: Path) -> None:
     assert read["third"].limits.place == str(root / "third" / "uv.toml")
 
 
+INDEXES = """
+[tool.uv]
+no-index = false
+find-links = ["wheels", "https://example.org/wheels"]
+[[tool.uv.index]]
+name = "corp"
+url = "https://corp.example.org/simple"
+authenticate = "always"
+[[tool.uv.index]]
+name = "torch"
+url = "https://torch.example.org"
+explicit = true
+[[tool.uv.index]]
+name = "base"
+url = "mirror"
+default = true
+explicit = true
+"""
+
+
+@pytest.mark.parametrize("has_index", [False, True])
+def test_build_requirements_come_from_the_indexes_of_uv(tmp_path: Path, has_index: bool) -> None:
+    """R63: from another index, a package of the same name would be another one. An explicit index
+    is for nothing without a source, but as the default one it takes the place of PyPI; an input is
+    stronger. What is relative is so to the file that says it.
+    """
+    root = write(tmp_path, {".": project("a") + INDEXES})
+    read, _ = discover.read_projects(root, Options(), has_index=has_index)
+    limits = read["a"].limits
+    corp = {"name": "corp", "url": "https://corp.example.org/simple", "authenticate": "always"}
+    base = {"name": "base", "url": f"{root}/mirror", "default": True, "explicit": True}
+    assert tomllib.loads(limits.indexes) == {
+        "no-index": False,
+        "find-links": [f"{root}/wheels", "https://example.org/wheels"],
+        "index": [corp] if has_index else [corp, base],
+    }
+    assert limits.place == str(root / "pyproject.toml")
+
+
+def test_an_index_of_sources_alone_asks_for_no_uv(tmp_path: Path) -> None:
+    table = '[[tool.uv.index]]\nname = "t"\nurl = "https://example.org"\nexplicit = true\n'
+    read, _ = discover.read_projects(write(tmp_path, {".": project("a") + "\n" + table}), Options())
+    assert read["a"].limits == manifest.UNLIMITED
+
+
+def test_uv_settings_of_a_backend_are_its_settings(tmp_path: Path) -> None:
+    """R63"""
+    table = '[tool.uv]\nconfig-settings = { a = "1", b = ["2", "3"] }\n'
+    root = write(tmp_path, {".": table + "workspace.members = ['m']", "m": project("m")})
+    read, _ = discover.read_projects(root, Options())
+    assert read["m"].config_settings == {"a": "1", "b": ["2", "3"]}
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("index = [{ name = 'x' }]", 'tool.uv.index is [{ name = "x" }]'),
+        ("index = 'https://example.org'", 'tool.uv.index is "https://example.org"'),
+        ("config-settings = { a = 1 }", "tool.uv.config-settings.a is 1"),
+        ("config-settings = { a = ['x', 1] }", 'tool.uv.config-settings.a is ["x", 1]'),
+    ],
+)
+def test_a_setting_of_uv_that_cannot_be_read_is_named(
+    tmp_path: Path, table: str, message: str
+) -> None:
+    """R66"""
+    root = write(tmp_path, {".": project("a") + f"\n[tool.uv]\n{table}"})
+    with pytest.raises(ConfigError, match=re.escape(f"{root}/pyproject.toml: {message}")):
+        discover.read_projects(root, Options())
+
+
+BUILT_WITH_B = """
+[build-system]
+requires = ["hatchling", "B [x] >= 1"]
+[project]
+name = "a"
+version = "1"
+"""
+
+
+@pytest.mark.parametrize(
+    ("tables", "said"),
+    [
+        ("uv.no-build-isolation = true", "tool.uv.no-build-isolation is true"),
+        ("uv.no-build-isolation-package = ['A']", "tool.uv.no-build-isolation-package is"),
+        ("uv.extra-build-dependencies = { A = ['six'] }", "tool.uv.extra-build-dependencies is"),
+        ("uv.sources.b = { index = 'corp' }", 'tool.uv.sources.b is { index = "corp" }'),
+        ("uv.sources.B = { path = '../b' }", 'tool.uv.sources.b is { path = "../b" }'),
+        ("uv.sources.b = [{ git = 'https://e.org/b', marker = 'x' }]", "sources.b is { git ="),
+        ("uv.sources.m = { path = 'm' }", ""),
+        ("uv.sources.m = { workspace = true }", ""),
+        ("uv.sources.m = { index = 'corp' }", ""),  # no build requires it
+        ("uv.sources.b = { index = 'corp', extra = 'x' }", ""),
+        ("uv.sources.b = { index = 'corp', group = 'x' }", ""),
+        ("uv.no-build-isolation = false", ""),
+        ("uv.no-build-isolation-package = ['other']", ""),
+        ("uv.extra-build-dependencies = { a = [], other = ['six'] }", ""),
+    ],
+)
+def test_a_setting_that_changes_what_a_build_needs_is_not_passed_over(
+    tmp_path: Path, tables: str, said: str
+) -> None:
+    """R63, R68: `uv build` would build with other packages."""
+    text = f"{BUILT_WITH_B}[tool]\n{tables}\nuv.workspace.members = ['m']"
+    root = write(tmp_path / "root", {".": text, "m": project("m")})
+    (root.parent / "b").mkdir(exist_ok=True)
+    read, _ = discover.read_projects(root, Options())
+    read = discover.resolve_sources(read, root, Options())
+    unread = read["a"].find_unread(read["a"].build_system.requires)
+    assert said in (unread.what if unread else "")
+    assert (unread is not None) is bool(said)
+
+
+def test_a_plan_refuses_to_build_what_needs_such_a_setting(tmp_path: Path) -> None:
+    """R63: also of a package that another one needs to be built, and nothing that is kept."""
+    user = BUILT_WITH_B.replace("B [x] >= 1", "tool")
+    root = write(tmp_path, {".": user + "[tool.uv.workspace]\nmembers = ['t']"})
+    write(root, {"t": project("tool")})
+    (root / "uv.toml").write_text("no-build-isolation-package = ['tool']")
+    workspace = workspace_of(root, "auto")
+    plan = fakes.plan(*workspace.packages, actions={"tool": Action.KEEP})
+    with pytest.raises(PlanError, match=r"uv\.toml: no-build-isolation-package is \[\"tool\"\]"):
+        workspace.refuse_unpublishable(plan.packages, on_pypi=False)
+    kept = fakes.plan(*workspace.packages, actions=dict.fromkeys(("a", "tool"), Action.KEEP))
+    workspace.refuse_unpublishable(kept.packages, on_pypi=False)
+
+
+@pytest.mark.parametrize("of", ["m", "n"])
+def test_sources_of_a_workspace_hold_for_what_its_members_are_built_with(
+    tmp_path: Path, of: str
+) -> None:
+    """R63: also for what a hook asks for. A member of its own source is built here."""
+    top = "[tool.uv]\nworkspace.members = ['m', 'n']\nsources.n = { index = 'corp' }"
+    own = "\n[tool.uv.sources]\nn = { workspace = true }" if of == "n" else ""
+    root = write(tmp_path, {".": top, "m": project("m") + own, "n": project("n")})
+    read, _ = discover.read_projects(root, Options())
+    unread = discover.resolve_sources(read, root, Options())["m"].find_unread(["setuptools", "N>1"])
+    assert (unread is None) is (of == "n")
+
+
 def test_the_number_of_requirements_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -813,7 +954,7 @@ def test_what_is_named_for_publishing_is_not_passed_by(tmp_path: Path) -> None:
 def refused_source(root: Path, **options: tuple[str, ...]) -> str:
     given = Options(**options)  # type: ignore[arg-type]
     try:
-        check_sources(discover.read_projects(root, given)[0], root, given)
+        resolve_sources(discover.read_projects(root, given)[0], root, given)
     except ConfigError as error:
         return str(error)
     return ""

@@ -133,7 +133,7 @@ class Builder:
             "scratch": str(self.scratch),
             "backend": project.build_system.backend,
             "backend_path": project.build_system.backend_path,
-            "config_settings": dict(self.config_settings),
+            "config_settings": {**project.config_settings, **self.config_settings},
             "environment": dict(self.environment),
             "hidden": sorted(hidden),
             "inert": project.is_inert and not durable.is_file(source / "hatch.toml"),
@@ -153,6 +153,10 @@ class Builder:
         try:
             for _ in range(MAX_ROUNDS):
                 asked = (*project.build_system.requires, *installed)
+                if unread := project.find_unread(asked):
+                    raise BuildFailed(  # noqa: TRY301 (handled as a failed answer)
+                        unread.what, hint=unread.cure, problem=Problem.BUILD_REQUIREMENTS
+                    )
                 wanted = Requirements.parse(asked, wheels, project.limits)
                 worker = await self.environments.worker(wanted)
                 async with log.piped() as pipe:

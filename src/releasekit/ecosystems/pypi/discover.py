@@ -19,6 +19,7 @@ from releasekit.ecosystems.pypi.manifest import (
     ECOSYSTEM,
     MANIFEST,
     PUBLISHED,
+    Unread,
     is_exact,
     pinned_specifier,
 )
@@ -35,6 +36,7 @@ from releasekit.graph import reachable
 from releasekit.host.files import exists, inside
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 from releasekit.problems import Problem
+from releasekit.text.toml_value import show_toml
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -52,16 +54,20 @@ def read_projects(
     brought: AbstractSet[str] = frozenset(),
     *,
     is_set: bool = False,
+    has_index: bool = False,
 ) -> tuple[dict[str, PyProject], list[PyProject]]:
     """Every project of the workspace, by name in order, and private ones whose name another has;
     raises ConfigError when two that are published share one. Files of those `brought` were built
-    elsewhere. Where a registry `is_set`, no file is asked for one.
+    elsewhere. Where a registry `is_set`, no file is asked for one, and where the run `has_index`
+    for build requirements, none is asked for the default one.
 
     The root's own project, the members of its uv workspace and of those that `options.workspaces`
     names, and what `options.packages` names.
     """
     find_settings = cache(partial(_find_uv_settings, root))
-    limits = cache(lambda directory: manifest.parse_limits(*find_settings(directory)))
+    limits = cache(
+        lambda directory: manifest.parse_limits(*find_settings(directory), has_index=has_index)
+    )
     homes = find_workspace_manifests(root, options)
     found = find_manifests(root, options)
     named = find_named_manifests(root, options)
@@ -88,10 +94,17 @@ def read_projects(
             reason = f"{project.unpublishable}; `packages = [{place}]` below [pypi] publishes it"
             project = replace(project, unpublishable=reason)
         home = homes.get(path, path.parent)
-        project = replace(project, home=found[path], limits=limits(home))
+        settings = find_settings(home)
+        project = replace(
+            project,
+            home=found[path],
+            limits=limits(home),
+            config_settings=manifest.read_config_settings(*settings),
+            unread=manifest.find_unread(*settings, name=project.name),
+        )
         if is_set:
             return project
-        goes_to = find_named_registry(document, path, find_settings(home), home, root)
+        goes_to = find_named_registry(document, path, settings, home, root)
         return replace(project, goes_to=goes_to)
 
     return unique_by_name(
@@ -121,10 +134,14 @@ def _find_uv_settings(root: Path, directory: Path) -> UvSettings:
     return UvSettings({}, directory / MANIFEST, "tool.uv.")
 
 
-def check_sources(by_name: Mapping[str, PyProject], root: Path, options: Options) -> None:
-    """Raises ConfigError for a `tool.uv.sources` of a dependency that names no member, or no path.
+def resolve_sources(
+    by_name: Mapping[str, PyProject], root: Path, options: Options
+) -> dict[str, PyProject]:
+    """The projects with the sources of their build requirements that ReleaseKit does not take them
+    from, as `unread`.
 
-    Only uv reads these sources: with one that leads nowhere, the published package would depend on
+    Raises ConfigError for a `tool.uv.sources` of a dependency that names no member, or no path:
+    only uv reads these sources. With one that leads nowhere, the published package would depend on
     even if an index has that name.
     """
     tops = {
@@ -132,16 +149,24 @@ def check_sources(by_name: Mapping[str, PyProject], root: Path, options: Options
         for path in find_top_manifests(root, options)
     }
     members: set[str] | None = None
+    resolved = {}
     for project in by_name.values():
-        if project.unpublishable:
-            continue
         # The sources of a workspace's root hold for its members, each until a member has its own.
         # https://docs.astral.sh/uv/concepts/projects/workspaces/#workspace-sources
-        places = [(project.manifest, project.sources)]
-        places += [(path, tops[path]) for path in tops if path.parent == project.home]
-        for name in sorted({need.name for need in project.requirements}):
-            path, sources = next((each for each in places if name in each[1]), places[0])
-            for source in sources.get(name, ()):
+        places = [(path, tops[path]) for path in tops if path.parent == project.home]
+        places.append((project.manifest, project.sources))
+        found = {name: (path, sources[name]) for path, sources in places for name in sources}
+        unread = {
+            name: unread
+            for name, (path, sources) in found.items()
+            if (unread := _find_unread_source(name, sources, path, by_name))
+        }
+        resolved[project.name] = replace(project, unread={**unread, **project.unread})
+        if project.unpublishable:
+            continue
+        for name in sorted({need.name for need in project.requirements} & found.keys()):
+            path, sources = found[name]
+            for source in sources:
                 if source.get("workspace") is True and name not in by_name:
                     if members is None:
                         members = _read_names(root, replace(options, exclude=()))
@@ -158,6 +183,37 @@ def check_sources(by_name: Mapping[str, PyProject], root: Path, options: Options
                         f"at {os.path.normpath(path.parent / place)}",
                         "Correct the path, or drop the source",
                     )
+    return resolved
+
+
+def _find_unread_source(
+    name: str,
+    sources: Sequence[Mapping[str, object]],
+    path: Path,
+    by_name: Mapping[str, PyProject],
+) -> Unread | None:
+    """Where a build requirement would come from something else than its source. Sources for an
+    extra or a group are not for builds.
+    """
+    for source in sources:
+        place = source.get("path")
+        directory = os.path.normpath(path.parent / place) if isinstance(place, str) else ""
+        is_member = source.get("workspace") is True or (
+            name in by_name and directory == str(by_name[name].manifest.parent)
+        )
+        if {"extra", "group"} & source.keys() or (is_member and name in by_name):
+            continue
+        cure = "Drop the source"
+        if directory or is_member:
+            cure = f"Have {name} built here: name its directory in `packages` below [pypi]"
+        elif "index" in source:
+            cure += ", and `explicit` of its index: uv then asks this index before the default one"
+        return Unread(
+            f"{path}: tool.uv.sources.{name} is {show_toml(source)}, and ReleaseKit takes build "
+            "requirements from the workspace and from indexes that are not explicit",
+            f"{cure}; or bring the built files with `dist`.",
+        )
+    return None
 
 
 def _read_names(root: Path, options: Options) -> set[str]:

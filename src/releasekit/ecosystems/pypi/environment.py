@@ -156,7 +156,8 @@ class Requirements:
         """The same for the same texts, the same limits, and the same bytes of the wheels. Blocks;
         raises OSError.
         """
-        lines = [*self.lines(), *self.limits.constraints, *self.limits.newest]
+        limits = self.limits
+        lines = [*self.lines(), *limits.constraints, *limits.newest, limits.indexes]
         digest = hashlib.sha256("\n".join(lines).encode())
         for _, wheel in sorted(self.wheels.items()):
             digest.update(durable.sha256_of(wheel, max_bytes=MAX_BYTES).encode())
@@ -275,6 +276,12 @@ class Environments(Resource):
         install += limits.newest
         with ExitStack() as files:
             given = []
+            if limits.indexes:
+                # uv joins it with the user's own settings, unlike a file that an option names.
+                place = await asyncio.to_thread(durable.make_scratch, self.scratch, "indexes-")
+                settings = place / "uv.toml"
+                await asyncio.to_thread(durable.replace, settings, limits.indexes.encode())
+                run = partial(run, cwd=place)
             for option in ("--constraints", "--build-constraints"):
                 install += [f"{option}={place}" for place in _resolve_places(named)]
                 if limits.constraints:

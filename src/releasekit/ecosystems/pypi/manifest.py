@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from email.parser import HeaderParser
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
@@ -25,9 +25,10 @@ from releasekit.model import DependencyKind
 from releasekit.text import toml_text
 from releasekit.text.bounds import parse_toml
 from releasekit.text.escape import visible
+from releasekit.text.toml_value import show_toml, write_toml
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from releasekit.config.values import PinMode
@@ -70,6 +71,8 @@ PUBLISHED: Final = {
 }
 # The fields that matter here and that a build hook may have to tell.
 COMPUTED: Final = frozenset({"version", "dependencies", "optional-dependencies"})
+# The name that a requirement begins with. https://packaging.python.org/en/latest/specifications/name-normalization/
+_REQUIRED: Final = re.compile(r"[A-Za-z0-9][\w.-]*")
 # As `packaging` spells a marker, with any quotes and spaces in the file.
 _EXTRA: Final = re.compile(r'\bextra == "([^"]+)"')
 
@@ -89,16 +92,37 @@ class BuildSystem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildLimits:
-    """What `uv build` limits build requirements by: the lines of a constraints file, and uv's
-    options on how new they may be. `place` is the file that says so.
+    """What `uv build` limits build requirements by: the lines of a constraints file, uv's options
+    on how new they may be, and a uv.toml that says which indexes they come from. `place` is the
+    file that says so.
     """
 
     place: str = ""
     constraints: tuple[str, ...] = ()
     newest: tuple[str, ...] = ()
+    indexes: str = ""
 
 
 UNLIMITED: Final = BuildLimits()
+# Besides indexes, what says where uv takes packages from, and how.
+# https://docs.astral.sh/uv/reference/settings/
+_FROM_WHERE: Final = (
+    "no-index", "find-links", "index-strategy", "keyring-provider", "allow-insecure-host",
+    "extra-index-url", "index-url", "index",
+)  # fmt: skip
+_PLACES: Final = ("find-links", "extra-index-url", "index-url", "index")
+_SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]+:", re.IGNORECASE)
+# With these, `uv build` installs other packages for a build than `build-system.requires` names.
+_OTHER_REQUIREMENTS: Final = (
+    "no-build-isolation", "no-build-isolation-package", "extra-build-dependencies"
+)  # fmt: skip
+
+
+class Unread(NamedTuple):
+    """A setting of uv that ReleaseKit does not apply, in one line, and what to do about it."""
+
+    what: str
+    cure: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +155,10 @@ class PyProject:
     `dynamic` are the fields a build hook fills in. `elsewhere` are requirements that exclude the
     version of this workspace. A project `between_tags` has the version of a commit that is not
     released. `home` is the root of its workspace, `sources` is where uv takes dependencies from,
-    and `limits` apply to its build requirements. Of a project that `is_inert`, a build runs no
-    code, unless a hatch.toml says so. `goes_to` is another registry than PyPI that its files name.
+    and `limits` apply to its build requirements; uv gives `config_settings` to its build backend.
+    `unread` are settings that forbid to install a build requirement, by its name, or any, without
+    one. Of a project that `is_inert`, a build runs no code, unless a hatch.toml says so. `goes_to`
+    is another registry than PyPI that its files name.
     `compiler` is what its manifest names that compiles a part of it; a setup.py may do so, too.
     """
 
@@ -148,6 +174,8 @@ class PyProject:
     home: Path | None = None
     sources: Sources = field(default_factory=dict)
     limits: BuildLimits = UNLIMITED
+    config_settings: Mapping[str, object] = field(default_factory=dict)
+    unread: Mapping[str, Unread] = field(default_factory=dict)
     is_inert: bool = False
     goes_to: NamedRegistry | None = None
     compiler: str = ""
@@ -159,6 +187,12 @@ class PyProject:
             return False
         version = Version(self.version)
         return version.is_devrelease or bool(version.local)
+
+    def find_unread(self, requires: Iterable[str]) -> Unread | None:
+        """The setting that forbids to build it in an environment with these requirements."""
+        found = [_REQUIRED.match(text.strip()) for text in requires] if self.unread else []
+        names = ["", *(canonicalize_name(each[0]) for each in found if each)]
+        return next((self.unread[name] for name in names if name in self.unread), None)
 
 
 def read_pyproject(path: Path) -> dict[str, object]:
@@ -451,8 +485,11 @@ def _read_requirements(
     return requirements
 
 
-def parse_limits(settings: Mapping[str, object], path: Path, where: str) -> BuildLimits:
-    """`settings` are a uv.toml, or `tool.uv`, which is `where` then.
+def parse_limits(
+    settings: Mapping[str, object], path: Path, where: str, *, has_index: bool = False
+) -> BuildLimits:
+    """`settings` are a uv.toml, or `tool.uv`, which is `where` then. An input takes the place of
+    the default index, where the run `has_index`.
     https://docs.astral.sh/uv/reference/settings/#build-constraint-dependencies
     """
     key = f"{where}build-constraint-dependencies"
@@ -470,8 +507,85 @@ def parse_limits(settings: Mapping[str, object], path: Path, where: str) -> Buil
         date = "false" if until is False else until
         options.append(f"--exclude-newer-package={name}={date}")
     constraints = tuple(_parse_constraint(each, f"{path}: {key}") for each in value)
-    place = str(path) if constraints or options else ""
-    return BuildLimits(place=place, constraints=constraints, newest=tuple(options))
+    indexes = _write_indexes(settings, path, where, has_index=has_index)
+    place = str(path) if constraints or options or indexes else ""
+    return BuildLimits(place=place, constraints=constraints, newest=tuple(options), indexes=indexes)
+
+
+def _write_indexes(
+    settings: Mapping[str, object], path: Path, where: str, *, has_index: bool
+) -> str:
+    """A uv.toml for any directory. An explicit index is for what has it as its source; it counts
+    where it takes the place of the default one.
+    https://docs.astral.sh/uv/concepts/indexes/#pinning-a-package-to-an-index
+    """
+
+    def resolve(value: object) -> object:
+        match value:
+            case str() if not _SCHEME.match(value):
+                return str(path.parent / value)
+            case list():
+                return [*map(resolve, value)]
+            case dict():
+                return value | {"url": resolve(value.get("url"))}
+            case _:
+                return value
+
+    found = {key: settings[key] for key in _FROM_WHERE if key in settings}
+    listed = found.pop("index", [])
+    if not isinstance(listed, list) or not all(
+        isinstance(each, dict) and isinstance(each.get("url"), str) for each in listed
+    ):
+        raise ManifestError(
+            f"{path}: {where}index is {show_toml(listed)}",
+            hint='Write a list of tables: [[tool.uv.index]] with name = "…" and url = "…".',
+        )
+    if has_index:
+        found.pop("index-url", None)
+        listed = [each for each in listed if each.get("default") is not True]
+    listed = [each for each in listed if each.get("explicit") is not True or each.get("default")]
+    found |= {"index": listed} if listed else {}
+    found |= {key: resolve(found[key]) for key in _PLACES if key in found}
+    return "".join(f"{key} = {write_toml(value)}\n" for key, value in found.items())
+
+
+def read_config_settings(
+    settings: Mapping[str, object], path: Path, where: str
+) -> dict[str, object]:
+    """What `uv build` gives to every hook of a build backend.
+    https://docs.astral.sh/uv/reference/settings/#config-settings
+    """
+    found = checked_table(settings, "config-settings", path=path)
+    for key, value in found.items():
+        texts = value if isinstance(value, list) else [value]
+        if not all(isinstance(each, str) for each in texts):
+            raise ManifestError(
+                f"{path}: {where}config-settings.{key} is {show_toml(value)}",
+                hint="Write a string, or a list of strings.",
+            )
+    return {**found}
+
+
+def find_unread(
+    settings: Mapping[str, object], path: Path, where: str, *, name: str
+) -> dict[str, Unread]:
+    """https://docs.astral.sh/uv/concepts/projects/config/#build-isolation"""
+    for key in _OTHER_REQUIREMENTS:
+        value = settings.get(key)
+        if isinstance(value, list):
+            is_meant = name in [canonicalize_name(str(each)) for each in value]
+        elif isinstance(value, dict):
+            is_meant = any(each for of, each in value.items() if canonicalize_name(of) == name)
+        else:
+            is_meant = value is True
+        if is_meant:
+            what = (
+                f"{path}: {where}{key} is {show_toml(value)}, but ReleaseKit builds {name} with "
+                "what build-system.requires names, and nothing else"
+            )
+            cure = "Write what the build needs into build-system.requires and drop the setting"
+            return {"": Unread(what, f"{cure}, or bring the built files with `dist`.")}
+    return {}
 
 
 def _parse_constraint(entry: object, where: str) -> str:

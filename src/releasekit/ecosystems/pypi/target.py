@@ -297,9 +297,10 @@ class PyPI(Resource):
             self._options,
             list_names(self._config.dist),
             is_set=self._config.registries.get(ECOSYSTEM) is not None,
+            has_index=bool(self._config.index_url),
         )
         self._refuse_elsewhere(read.values())
-        discover.check_sources(read, root, self._options)
+        read = discover.resolve_sources(read, root, self._options)
         found = {name: discover.with_elsewhere(each, read) for name, each in read.items()}
         discover.check_build_order(found)
         return found, twins
@@ -320,6 +321,7 @@ class PyPI(Resource):
             if not project.unpublishable
             and self._is_chosen(project)
             and not discover.list_build_needs(project, found)
+            and not project.find_unread(project.build_system.requires)
         )
         if not wanted:
             return
@@ -411,13 +413,17 @@ class PyPIWorkspace:
         return {each.id.name: each.version for each in self.packages if not each.unpublishable}
 
     def refuse_unpublishable(self, planned: Sequence[PlannedPackage], *, on_pypi: bool) -> None:
-        """Raises PlanError for requirements that no user could get from the index, and for those
-        that `pin: exact` does not reach.
+        """Raises PlanError for requirements that no user could get from the index, for those that
+        `pin: exact` does not reach, and for settings of builds that are not applied.
         """
         versions = self.list_versions()
 
         def refuse(each: PlannedPackage) -> None:
             project = self.projects[each.package.id.name]
+            for name in (project.name, *discover.list_build_needs(project, self.projects)):
+                built = self.projects[name]
+                if unread := built.find_unread(built.build_system.requires):
+                    raise PlanError(unread.what, hint=unread.cure, problem=Problem.UNREAD_SETTING)
             for need in project.requirements:
                 field = manifest.PUBLISHED.get(need.kind, "")
                 where, name = f"project.{field}", need.name
