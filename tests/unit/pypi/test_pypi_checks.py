@@ -15,8 +15,13 @@ from releasekit.ecosystems.pypi import distribution
 from releasekit.ecosystems.pypi.distribution import (
     check_metadata,
     find_pinned_apart,
+    find_pinned_python,
     find_warnings,
+<<<<<<< HEAD
     foresee_platform,
+=======
+    refuse_other_python,
+>>>>>>> 981ffc50 (Refuse a wheel for a Python that its metadata excludes)
     refuse_unpinned,
 )
 from releasekit.ecosystems.pypi.manifest import parse_project, read_pyproject
@@ -24,6 +29,8 @@ from releasekit.errors import PackageError
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
+    from packaging.metadata import RawMetadata
+
     from releasekit.model import Artifact, Package
 
 README = ("Description-Content-Type: text/markdown",)
@@ -274,3 +281,54 @@ def test_what_was_to_be_pinned_is_pinned_in_what_was_built(
         return
     with pytest.raises(PackageError, match=r"`pin: exact` requires [Cc]ore==1.2.0"):
         refuse_unpinned(artifact, raw, {"core": "1.2.0"})
+
+
+@pytest.mark.parametrize(
+    ("tags", "wanted", "pinned", "said"),
+    [
+        ("cp311-cp311-linux_x86_64", ">=3.12", "", "requires Python >=3.12: nobody could install"),
+        ("cp311-cp311-linux_x86_64", "<3.11.0", "", "requires Python <3.11.0: nobody could"),
+        ("pp310-pypy310_pp73-any", ">=3.11", "", "is for Python 3.10 alone"),
+        ("cp310.cp311-none-any", ">=3.12", "", "is for Python 3.10 and 3.11 alone"),
+        ("cp311-cp311-linux_x86_64", ">=3.11.7", "", ""),
+        ("cp311-cp311-linux_x86_64", "", "", ""),
+        ("cp311-cp311-linux_x86_64", "not a range", "", ""),
+        ("cp310.cp311-none-any", ">=3.11", "", ""),
+        ("cp39-abi3-linux_x86_64", ">=3.12", "3.13", ""),
+        ("py3-none-any", ">=3.12", "3.13", ""),
+        ("py311-none-any", ">=3.12", "3.13", ""),
+        ("cp311-cp311-linux_x86_64", ">=3.9", "3.12", ".python-version names 3.12"),
+        ("cp311-cp311-linux_x86_64", ">=3.9", "3.11", ""),
+    ],
+)
+def test_a_wheel_fits_the_python_that_its_metadata_and_uv_mean(
+    tmp_path: Path, tags: str, wanted: str, pinned: str, said: str
+) -> None:
+    """R63: what ran the build had another Python than users may have."""
+    artifact = wheel(tmp_path, distributions.package(), tags)
+    raw: RawMetadata = {"requires_python": wanted}
+    if not said:
+        refuse_other_python(artifact, raw, pinned)
+        return
+    with pytest.raises(PackageError, match=re.escape(said)):
+        refuse_other_python(artifact, raw, pinned)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("3.12\n", "3.12"),
+        ("# the newest: 3.14\n\ncpython-3.12.1-linux\n3.11\n", "3.12"),
+        ("3\n", ""),
+        ("venv-of-mine\n", ""),
+    ],
+)
+def test_a_file_pins_the_python_of_what_is_below_it(tmp_path: Path, text: str, found: str) -> None:
+    (tmp_path / ".python-version").write_text("3.9")
+    root = tmp_path / "root"
+    (root / "a" / "b").mkdir(parents=True)
+    assert not find_pinned_python(root / "a" / "b", root)
+    (root / ".python-version").write_text(text)
+    assert find_pinned_python(root / "a" / "b", root) == found
+    (root / "a" / ".python-version").write_text("3.13")
+    assert find_pinned_python(root / "a" / "b", root) == "3.13"

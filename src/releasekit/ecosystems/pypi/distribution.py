@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Final, cast
 
 from packaging.metadata import Metadata, RawMetadata, parse_email
 from packaging.requirements import Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
@@ -40,7 +41,7 @@ from releasekit.ecosystems.shared.packages import not_a_package
 from releasekit.errors import ConfigError, PackageError
 from releasekit.host import durable
 from releasekit.host.artifact_reader import open_artifact
-from releasekit.host.files import is_file, read_text
+from releasekit.host.files import inside, is_file, read_text
 from releasekit.http.client import one_line
 from releasekit.model import PackageWarning, WarningName
 from releasekit.problems import DOCS, Problem
@@ -55,6 +56,10 @@ if TYPE_CHECKING:
     from releasekit.model import Artifact, Package
 
 MAX_METADATA_BYTES: Final = 8 * 1024 * 1024
+# A tag of a wheel that one Python alone takes, without a stable ABI.
+_ONE_PYTHON: Final = re.compile(r"[cp]p(\d)(\d+)")
+# More than a Python ever had.
+_PATCHES: Final = 50
 
 # The standard knows thirty. https://packaging.python.org/en/latest/specifications/core-metadata/
 _MAX_HEADERS: Final = 200
@@ -421,6 +426,51 @@ def refuse_unpinned(artifact: Artifact, raw: RawMetadata, versions: Mapping[str,
                 "the build backend write the version; or use `pin: auto`.",
                 problem=Problem.UNRESOLVABLE,
             )
+
+
+def refuse_other_python(artifact: Artifact, raw: RawMetadata, pinned: str) -> None:
+    """Raises PackageError for a wheel that fits one Python, which its own metadata excludes, so
+    that nobody can install it; and where uv would have built with the Python that is `pinned`.
+    https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/
+    """
+    *_, pythons, abi, _ = f"--{artifact.filename}".split("-")
+    fitting = [_ONE_PYTHON.fullmatch(each) for each in pythons.split(".")]
+    if not artifact.filename.endswith(".whl") or abi.startswith("abi") or None in fitting:
+        return
+    named = [f"{each[1]}.{each[2]}" for each in fitting if each]
+    with suppress(InvalidSpecifier):
+        wanted = SpecifierSet(raw.get("requires_python", ""))
+        if not any(
+            wanted.contains(f"{each}.{patch}") for each in named for patch in range(_PATCHES)
+        ):
+            raise PackageError(
+                f"{artifact.filename} is for Python {' and '.join(named)} alone, and its metadata "
+                f"requires Python {one_line(str(wanted), 100)}: nobody could install it",
+                hint="Run ReleaseKit with a Python that fits, or bring the wheel with `dist`.",
+                problem=Problem.UNRESOLVABLE,
+            )
+    if pinned and pinned not in named:
+        raise PackageError(
+            f"{artifact.filename} is for Python {' and '.join(named)} alone, and .python-version "
+            f"names {pinned}",
+            hint=f"Run ReleaseKit with Python {pinned}, or bring the wheel with `dist`.",
+            problem=Problem.BUILT_OTHERWISE,
+        )
+
+
+def find_pinned_python(directory: Path, root: Path) -> str:
+    """The Python, such as 3.12, that uv builds a package with whose directory is in `root`; empty
+    where no file names one. https://docs.astral.sh/uv/concepts/python-versions/#python-version-files
+    """
+    for each in (directory, *directory.parents):
+        if not each.is_relative_to(root):
+            break
+        path = each / ".python-version"
+        if is_file(path):
+            text = read_text(inside(root, path, where=str(path)), max_bytes=MAX_METADATA_BYTES)
+            found = re.search(r"^[^#\n]*?(\d+\.\d+)", text, re.MULTILINE)
+            return found[1] if found else ""
+    return ""
 
 
 def _has_modules(package: Package) -> bool:

@@ -32,11 +32,13 @@ from releasekit.ecosystems.pypi.build import DIGESTS, Builder, InRepoWheels, lis
 from releasekit.ecosystems.pypi.directory_layout import SimpleDirectory
 from releasekit.ecosystems.pypi.distribution import (
     find_pinned_apart,
+    find_pinned_python,
     find_warnings,
     foresee_platform,
     list_names,
     read_dist_metadata,
     read_metadata,
+    refuse_other_python,
     refuse_unpinned,
 )
 from releasekit.ecosystems.pypi.edit import edit_versions, list_shared_versions
@@ -198,6 +200,9 @@ class PyPITarget(Target):
 
         def keep(artifact: Artifact, raw: RawMetadata) -> None:
             refuse_unpinned(artifact, raw, pins)
+            is_ours = not package.prebuilt
+            pinned = find_pinned_python(package.directory, self._root) if is_ours else ""
+            refuse_other_python(artifact, raw, pinned)
             if index:
                 index.keep_metadata(artifact, raw)
 
