@@ -240,6 +240,24 @@ def test_a_pom_that_became_something_else_is_a_failed_build(
         assert words in str(result)
 
 
+@pytest.mark.parametrize("text", ["${revision}", "${revision", "<"])
+def test_a_module_of_a_profile_finds_its_parent_in_the_copy(tmp_path: Path, text: str) -> None:
+    """R67: Maven reads the module where the profile is active, and the POM above it is filled in.
+    Where none is active, nobody reads it, and it may be anything.
+    """
+    root = tmp_path.resolve()
+    only = "<profiles><profile><id>p</id><modules><module>e</module></modules></profile></profiles>"
+    revision = "<properties><revision>1.0</revision></properties>"
+    write(root / "pom.xml", gav("top", "${revision}") + modules("a") + revision + only)
+    for name, version in (("a", "${revision}"), ("e", text)):
+        write(root / name / "pom.xml", child(name, version))
+    program(root / "mvnw", f"cp e/pom.xml {root}/seen; cp a/pom.xml {root}/listed; exit 1")
+    build(root, {"PATH": "/usr/bin:/bin"}, Options(command="./mvnw"))
+    assert "<version>1.0<" in (root / "listed").read_text()
+    seen = (root / "seen").read_text()
+    assert ("<version>1.0<" if text == "${revision}" else f"<version>{text}<") in seen
+
+
 DEPLOYS = """
 for argument in "$@"; do
   case $argument in -DaltDeploymentRepository=*) into=${argument#*file://} ;; esac

@@ -490,6 +490,23 @@ def execution(name: str, body: str = "", goal: str = "") -> str:
     return f"<executions><execution><id>{name}</id>{goals}{body}</execution></executions>"
 
 
+@pytest.mark.parametrize(
+    ("reactors", "top"),
+    [((), None), ((".",), None), ((".", "e"), "."), (("e", "."), "e"), ((".", "f"), None)],
+)
+def test_a_module_of_a_profile_is_built_in_the_reactor_that_lists_it(
+    tmp_path: Path, reactors: tuple[str, ...], top: str | None
+) -> None:
+    """R67: there its parent is, which no registry has yet."""
+    root = tmp_path.resolve()
+    only = "<profiles><profile><id>p</id><modules><module>e</module></modules></profile></profiles>"
+    write(root / "pom.xml", gav("top") + modules("a") + only)
+    for name in ("a", "e", "f"):
+        write(root / name / "pom.xml", child(name))
+    found = projects(root, reactors=reactors)
+    assert (found["e"].top if "e" in found else None) == (root / top if top else None)
+
+
 def profile(name: str, plugin: str) -> str:
     return f"<profiles><profile><id>{name}</id>{build(plugin)}</profile></profiles>"
 

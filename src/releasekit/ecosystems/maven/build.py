@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import in_time, uncancellable
 from releasekit.ecosystems.directory import read_page
 from releasekit.ecosystems.maven import TOOL, layout
+from releasekit.ecosystems.maven.discover import load_projects
 from releasekit.ecosystems.maven.document import MAX_BYTES
 from releasekit.ecosystems.maven.mvn import explain_unbuilt
 from releasekit.ecosystems.maven.pom import ALTERNATIVES, fill_in_pom
@@ -24,6 +25,7 @@ from releasekit.ecosystems.shared.artifacts import copy_new, digested, placed, s
 from releasekit.errors import (
     BuildFailed,
     CommandFailed,
+    ConfigError,
     ManifestError,
     ReleasekitError,
     describe_os_error,
@@ -148,8 +150,16 @@ class ReactorBuilder:
         await asyncio.to_thread(self._fill_in, copy)
 
     def _fill_in(self, copy: Path) -> None:
-        for project in self.projects.values():
-            if project.top != self.top or not project.pom.path.is_relative_to(self.top):
+        reactor = {each.pom.path: each for each in self.projects.values() if each.top == self.top}
+        if any(each.pom.modules_of_profiles for each in reactor.values()):
+            # A profile that is active makes Maven read these too, and their parents are filled in.
+            where = self.top.relative_to(self.root).as_posix()
+            options = replace(self.options, reactors=(where,))
+            with contextlib.suppress(ConfigError):  # no profile may be active that lists these
+                loaded = load_projects(self.root, options, with_profiles=True)
+                reactor = {each.pom.path: each for each in loaded} | reactor
+        for project in reactor.values():
+            if not project.pom.path.is_relative_to(self.top):
                 continue
             path = copy / project.pom.path.relative_to(self.top)
             try:

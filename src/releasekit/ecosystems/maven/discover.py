@@ -160,13 +160,16 @@ class PomProject:
 
 def load_projects(root: Path, options: Options, *, with_profiles: bool = False) -> list[PomProject]:
     """The projects of the workspace's reactors, each once, in the order of the POMs; or also those
-    that only a profile lists. Raises ConfigError for a module that does not exist, or leads out of
-    `root`.
+    that only a profile lists, which are else part of a reactor if a later one names them. Raises
+    ConfigError for a module that does not exist, or leads out of `root`.
     """
-    found: list[PomProject] = []
-    for top in _find_tops(root, options):
-        found += _Reactor(root, top, options, with_profiles=with_profiles).projects()
-    return list({project.pom.path: project for project in found}.values())
+    found: dict[Path, PomProject] = {}
+    tops = _find_tops(root, options)
+    for top in tops:
+        reactor = _Reactor(root, top, options, with_profiles=with_profiles, named=tops)
+        for project in reactor.projects():
+            found.setdefault(project.pom.path, project)
+    return [*found.values()]
 
 
 def _find_tops(root: Path, options: Options) -> list[Path]:
@@ -186,8 +189,16 @@ def _find_tops(root: Path, options: Options) -> list[Path]:
 class _Reactor:
     """The modules of one top POM, and the parents in the workspace that they inherit from."""
 
-    def __init__(self, root: Path, top: Path, options: Options, *, with_profiles: bool) -> None:
-        self._with_profiles = with_profiles
+    def __init__(
+        self,
+        root: Path,
+        top: Path,
+        options: Options,
+        *,
+        with_profiles: bool,
+        named: Sequence[Path],
+    ) -> None:
+        self._with_profiles, self._named = with_profiles, named
         self._root = root
         self._top = top
         self._overrides = read_overrides(root, top, options)
@@ -223,10 +234,12 @@ class _Reactor:
             if path is None:
                 raise MembersError(f"{where} has no pom.xml", hint="Remove it, or add its POM.")
             yield inside(self._root, path, where=where)
-        for module in pom.modules_of_profiles if self._with_profiles else ():
+        for module in pom.modules_of_profiles if self._with_profiles or self._named[1:] else ():
             path = find_pom(pom.path.parent / own.resolve(module))
-            if path is not None and path.resolve().is_relative_to(self._root):
-                yield path.resolve()
+            if path is None or not (path := path.resolve()).is_relative_to(self._root):
+                continue
+            if self._with_profiles or path.parent in self._named:
+                yield path
 
     def _load_project(self, path: Path, depth: int) -> PomProject:
         if depth > MAX_PARENTS:
