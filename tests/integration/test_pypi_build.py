@@ -375,8 +375,9 @@ def test_where_uv_takes_packages_from_is_where_the_backend_comes_from(tmp_path: 
     root.mkdir()
     (root / "wheels").mkdir()
     limited(root, 'no-index = true\nfind-links = ["wheels"]')
-    with pytest.raises(BuildFailed, match="hatchling was not found in the provided package loc"):
+    with pytest.raises(BuildFailed, match="was not found in the provided package loc") as caught:
         generator(root, uv=True)
+    assert f"{root / 'pyproject.toml'} says where they come from" in caught.value.hint
 
 
 def test_limits_that_only_uv_knows_are_not_passed_over(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def read_projects(
     """Every project of the workspace, by name in order, and private ones whose name another has;
     raises ConfigError when two that are published share one. Files of those `brought` were built
     elsewhere. Where a registry `is_set`, no file is asked for one, and where the run `has_index`
-    for build requirements, none is asked for the default one.
+    for build requirements, none is asked for theirs.
 
     The root's own project, the members of its uv workspace and of those that `options.workspaces`
     names, and what `options.packages` names.

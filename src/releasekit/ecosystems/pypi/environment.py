@@ -49,6 +49,7 @@ INTERFERING: Final = (
 )  # fmt: skip
 INSTALL_TIMEOUT_S: Final = 900.0
 _SHOWN: Final = 200
+_OF_UV: Final = " {} says where they come from; the input `index-url` takes the place of that."
 # Of all requirements of one environment: `packaging` takes a tenth of a second for so many.
 _MAX_CHARS: Final = 32 * 1024
 # pip has no option for it.
@@ -228,7 +229,8 @@ class Environments(Resource):
                         f"the build requirements {', '.join(wanted.lines())} cannot be installed: "
                         f"{find_cause(error.log) or error}",
                         log=error.log,
-                        hint="Check their names and versions, and that the index can be reached.",
+                        hint="Check their names and versions, and that the index can be reached."
+                        + (_OF_UV.format(wanted.limits.place) if wanted.limits.indexes else ""),
                         problem=Problem.BUILD_REQUIREMENTS,
                     )
                     raise self._broken[key] from error

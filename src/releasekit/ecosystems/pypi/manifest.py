@@ -488,8 +488,8 @@ def _read_requirements(
 def parse_limits(
     settings: Mapping[str, object], path: Path, where: str, *, has_index: bool = False
 ) -> BuildLimits:
-    """`settings` are a uv.toml, or `tool.uv`, which is `where` then. An input takes the place of
-    the default index, where the run `has_index`.
+    """`settings` are a uv.toml, or `tool.uv`, which is `where` then. Where the run `has_index`, an
+    input has taken the place of their indexes.
     https://docs.astral.sh/uv/reference/settings/#build-constraint-dependencies
     """
     key = f"{where}build-constraint-dependencies"
@@ -507,14 +507,12 @@ def parse_limits(
         date = "false" if until is False else until
         options.append(f"--exclude-newer-package={name}={date}")
     constraints = tuple(_parse_constraint(each, f"{path}: {key}") for each in value)
-    indexes = _write_indexes(settings, path, where, has_index=has_index)
+    indexes = "" if has_index else _write_indexes(settings, path, where)
     place = str(path) if constraints or options or indexes else ""
     return BuildLimits(place=place, constraints=constraints, newest=tuple(options), indexes=indexes)
 
 
-def _write_indexes(
-    settings: Mapping[str, object], path: Path, where: str, *, has_index: bool
-) -> str:
+def _write_indexes(settings: Mapping[str, object], path: Path, where: str) -> str:
     """A uv.toml for any directory. An explicit index is for what has it as its source; it counts
     where it takes the place of the default one.
     https://docs.astral.sh/uv/concepts/indexes/#pinning-a-package-to-an-index
@@ -540,9 +538,6 @@ def _write_indexes(
             f"{path}: {where}index is {show_toml(listed)}",
             hint='Write a list of tables: [[tool.uv.index]] with name = "…" and url = "…".',
         )
-    if has_index:
-        found.pop("index-url", None)
-        listed = [each for each in listed if each.get("default") is not True]
     listed = [each for each in listed if each.get("explicit") is not True or each.get("default")]
     found |= {"index": listed} if listed else {}
     found |= {key: resolve(found[key]) for key in _PLACES if key in found}
