@@ -17,11 +17,8 @@ from releasekit.ecosystems.pypi.distribution import (
     find_pinned_apart,
     find_pinned_python,
     find_warnings,
-<<<<<<< HEAD
     foresee_platform,
-=======
     refuse_other_python,
->>>>>>> 981ffc50 (Refuse a wheel for a Python that its metadata excludes)
     refuse_unpinned,
 )
 from releasekit.ecosystems.pypi.manifest import parse_project, read_pyproject

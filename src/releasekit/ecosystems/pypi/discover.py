@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from releasekit.config.values import PinMode
     from releasekit.ecosystems.pypi import Options
-    from releasekit.ecosystems.pypi.manifest import DeclaredRequirement, PyProject
+    from releasekit.ecosystems.pypi.manifest import DeclaredRequirement, PyProject, Sources
 
 
 def read_projects(
@@ -148,25 +148,25 @@ def resolve_sources(
         path: manifest.read_uv_sources(manifest.read_pyproject(path), path)
         for path in find_top_manifests(root, options)
     }
+    unread = {path: _find_unread_sources(tops[path], path, by_name) for path in tops}
     members: set[str] | None = None
     resolved = {}
     for project in by_name.values():
         # The sources of a workspace's root hold for its members, each until a member has its own.
         # https://docs.astral.sh/uv/concepts/projects/workspaces/#workspace-sources
-        places = [(path, tops[path]) for path in tops if path.parent == project.home]
-        places.append((project.manifest, project.sources))
-        found = {name: (path, sources[name]) for path, sources in places for name in sources}
-        unread = {
-            name: unread
-            for name, (path, sources) in found.items()
-            if (unread := _find_unread_source(name, sources, path, by_name))
-        }
-        resolved[project.name] = replace(project, unread={**unread, **project.unread})
+        own = _find_unread_sources(project.sources, project.manifest, by_name)
+        places = [(project.manifest, project.sources)]
+        for path, sources in tops.items():
+            if path.parent == project.home:
+                places.append((path, sources))
+                rest = {name: unread[path][name] for name in unread[path].keys() - project.sources}
+                own = {**rest, **own}
+        resolved[project.name] = replace(project, unread={**own, **project.unread})
         if project.unpublishable:
             continue
-        for name in sorted({need.name for need in project.requirements} & found.keys()):
-            path, sources = found[name]
-            for source in sources:
+        for name in sorted({need.name for need in project.requirements}):
+            path, sources = next((each for each in places if name in each[1]), places[0])
+            for source in sources.get(name, ()):
                 if source.get("workspace") is True and name not in by_name:
                     if members is None:
                         members = _read_names(root, replace(options, exclude=()))
@@ -186,16 +186,14 @@ def resolve_sources(
     return resolved
 
 
-def _find_unread_source(
-    name: str,
-    sources: Sequence[Mapping[str, object]],
-    path: Path,
-    by_name: Mapping[str, PyProject],
-) -> Unread | None:
+def _find_unread_sources(
+    sources: Sources, path: Path, by_name: Mapping[str, PyProject]
+) -> dict[str, Unread]:
     """Where a build requirement would come from something else than its source. Sources for an
     extra or a group are not for builds.
     """
-    for source in sources:
+    found = {}
+    for name, source in ((of, each) for of, listed in sources.items() for each in listed):
         place = source.get("path")
         directory = os.path.normpath(path.parent / place) if isinstance(place, str) else ""
         is_member = source.get("workspace") is True or (
@@ -208,12 +206,12 @@ def _find_unread_source(
             cure = f"Have {name} built here: name its directory in `packages` below [pypi]"
         elif "index" in source:
             cure += ", and `explicit` of its index: uv then asks this index before the default one"
-        return Unread(
+        found[name] = Unread(
             f"{path}: tool.uv.sources.{name} is {show_toml(source)}, and ReleaseKit takes build "
             "requirements from the workspace and from indexes that are not explicit",
             f"{cure}; or bring the built files with `dist`.",
         )
-    return None
+    return found
 
 
 def _read_names(root: Path, options: Options) -> set[str]:
