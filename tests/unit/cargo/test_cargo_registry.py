@@ -333,10 +333,10 @@ def test_the_index_is_asked_as_cargo_asks_it(tmp_path: Path) -> None:
     using(tmp_path, use, answer, place="")
 
 
-@pytest.mark.parametrize("body", [b"<html>", b"[]", b'{"name": "demo"}', b'"demo"'])
+@pytest.mark.parametrize("body", [b"<html>", b"OK", b"[]", b'{"name": "demo"}', b'"demo"'])
 def test_a_page_that_is_no_index_is_no_verdict(tmp_path: Path, body: bytes) -> None:
     """R16"""
-    with pytest.raises(Transient, match="not a file of a sparse index"):
+    with pytest.raises(Transient, match="not a file of a sparse index|a web page, not a file"):
         using(
             tmp_path,
             lambda it: it.registry.lookup(package()),
@@ -348,7 +348,11 @@ def test_a_page_that_is_no_index_is_no_verdict(tmp_path: Path, body: bytes) -> N
 @pytest.mark.parametrize(
     ("response", "error", "words"),
     [
-        (httpx.Response(200, text="<html>"), Transient, "config.json: not JSON"),
+        (
+            httpx.Response(200, text="<html>"),
+            Transient,
+            "config.json: this is a web page, not JSON",
+        ),
         (httpx.Response(200, json=[]), Transient, "config.json: not a JSON object"),
         (httpx.Response(200, json={"dl": "x"}), Rejected, "api"),
         (httpx.Response(200, json={"api": "http://example.org"}), Rejected, "https"),

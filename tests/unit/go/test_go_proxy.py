@@ -156,8 +156,9 @@ def test_doubt_is_never_absence(file: str, answer: bytes | int, error: type[Pack
         **everything("https://proxy.example/p/"),
         f"https://proxy.example/p/{BASE}{file}": answer,
     }
-    with pytest.raises(error):
+    with pytest.raises(error) as caught:
         read(answers)
+    assert ("this is a web page" in str(caught.value)) is (answer == b"<html>")
 
 
 def test_a_proxy_is_asked_safely_only() -> None:

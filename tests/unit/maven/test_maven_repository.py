@@ -611,7 +611,7 @@ def test_other_versions_stay_in_the_metadata(root: Path) -> None:
     assert "<release>2.0</release>" in page
 
 
-@pytest.mark.parametrize("page", [b"<html/>", b"not found", b"<metadata>"])
+@pytest.mark.parametrize("page", [b"not found", b"<metadata>"])
 def test_a_page_that_is_no_metadata_is_never_replaced(root: Path, page: bytes) -> None:
     server = Server()
     server.files[METADATA] = page
@@ -623,9 +623,21 @@ def test_a_page_that_is_no_metadata_is_never_replaced(root: Path, page: bytes) -
 def test_a_checksum_that_is_none_is_a_doubt(root: Path) -> None:
     server = Server()
     built(root)
-    server.files[f"{POM}.sha1"] = b"<html>Please log in</html>"
+    server.files[f"{POM}.sha1"] = b"maintenance"
     with pytest.raises(Transient, match="not a checksum"):
         lookup(server, root)
+
+
+@pytest.mark.parametrize("path", [POM, f"{POM}.sha1", METADATA])
+def test_a_web_page_is_no_file_of_a_repository(root: Path, path: str) -> None:
+    """R68"""
+    server = Server()
+    if path != POM:  # which is read where nothing was built here
+        upload(server, root, built(root))
+    server.files[path] = b"<!DOCTYPE html><title>Sign in</title>"
+    with pytest.raises(Transient, match="this is a web page, not a file") as caught:
+        lookup(server, root)
+    assert "correct the address" in caught.value.hint
 
 
 def test_credentials_are_checked_before_anything_is_sent(root: Path) -> None:

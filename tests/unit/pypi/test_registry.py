@@ -167,6 +167,8 @@ def test_who_is_sent_on_to_pypi_has_found_nothing() -> None:
         (httpx.Response(503), Transient, "HTTP 503"),
         (httpx.Response(200, text="maintenance"), Transient, "not a page of a simple index"),
         (httpx.Response(200, html="<a href='//[x'>"), Transient, "not a page of a simple index"),
+        (httpx.Response(200, html="<html>Sign in</html>"), Transient, "this is a web page, not a"),
+        (httpx.Response(200, json={"ok": True}), Transient, "JSON without a list of files"),
         (httpx.Response(304), Rejected, "HTTP 304"),
     ],
 )

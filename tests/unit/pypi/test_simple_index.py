@@ -244,3 +244,25 @@ def test_a_file_without_a_digest_is_no_verdict() -> None:
         find_published(
             [ListedFile("acme_core-1.0.0.tar.gz", "")], PACKAGE, url="https://index.example/"
         )
+
+
+@pytest.mark.parametrize(
+    ("body", "is_index"),
+    [
+        ("<html><title>Sign in</title><a href='/password'>Forgot it? Links for you</a>", False),
+        ("<!DOCTYPE html><html><head></head><body>Welcome</body></html>", False),
+        ("<!DOCTYPE html><title>Links for acme-core</title>", True),
+        ("<html><head><title>root/dev: links for acme-core</title></head></html>", True),
+        ('<html><meta name="pypi:repository-version" content="1.0"></html>', True),
+        ("<html><title>Index of /simple/acme-core</title><a href='../'>up</a></html>", True),
+        ("<html><body><a href='acme_core-1.0.0.tar.gz'>it</a></body></html>", True),
+        ("", True),
+    ],
+)
+def test_a_web_page_is_no_index_without_files(body: str, is_index: bool) -> None:
+    """R68: a page of a login is not the index of a project that has no files."""
+    if is_index:
+        assert all(not it.digest for it in parse_page(body.encode(), "text/html"))
+    else:
+        with pytest.raises(ValueError, match="a web page without a link to a file"):
+            list(parse_page(body.encode(), "text/html"))

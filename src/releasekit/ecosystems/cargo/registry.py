@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import io
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import httpx
@@ -284,21 +285,16 @@ class SparseRegistry(Resource):
         what = f"{what}: {response.request.url}"
         self._index.explain(response, what)
         self._new.discard(package.id.name)
-        try:
-            # In a thread: the file has a line for each version that was ever published.
-            return await asyncio.to_thread(
-                sparse_index.find_published,
-                response.content,
-                package,
-                url=f"{self._destination.api}/crates/{package.id.name}/{package.version}"
-                if self._destination.is_crates_io
-                else str(endpoints.api),
-                unyank=self._spell_unyank(package),
-            )
-        except ValueError as error:
-            raise Transient(
-                f"{what}: not a file of a sparse index ({error})", problem=Problem.STRANGE_ANSWER
-            ) from error
+        find = partial(
+            sparse_index.find_published,
+            response.content,
+            package,
+            url=f"{self._destination.api}/crates/{package.id.name}/{package.version}"
+            if self._destination.is_crates_io
+            else str(endpoints.api),
+            unyank=self._spell_unyank(package),
+        )
+        return await self._index.parse(response, what, find, form="a file of a sparse index")
 
     def _spell_unyank(self, package: Package) -> str:
         """https://doc.rust-lang.org/cargo/commands/cargo-yank.html"""

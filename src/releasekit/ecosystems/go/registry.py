@@ -26,7 +26,7 @@ from releasekit.ecosystems.go.paths import parse_version
 from releasekit.ecosystems.go.release import filenames, read_version_in, tag_name
 from releasekit.ecosystems.go.source import path_in_repository
 from releasekit.ecosystems.interface import RightsFound
-from releasekit.ecosystems.shared.answers import ResponseRules
+from releasekit.ecosystems.shared.answers import ResponseRules, refuse_page
 from releasekit.ecosystems.shared.server import MAX_FILE_BYTES, RegistryClient
 from releasekit.errors import (
     ConfigError,
@@ -393,7 +393,8 @@ class ModuleProxy:
         response = await self._server.read(httpx.URL(url), max_bytes=max_bytes)
         if response.status_code in {404, 410}:
             return None
-        return self._server.explain(response, f"{package}: {url}")
+        what = f"{package}: {url}"
+        return refuse_page(self._server.explain(response, what), what, "what a module proxy says")
 
 
 class ProxyDirectory:

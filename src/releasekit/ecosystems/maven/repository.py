@@ -18,7 +18,12 @@ from typing import TYPE_CHECKING, Final
 from releasekit.aio import gather_all
 from releasekit.ecosystems.maven import PROOF, layout
 from releasekit.ecosystems.maven.document import MAX_BYTES
-from releasekit.ecosystems.shared.answers import ResponseRules, all_stored, hints_by_status
+from releasekit.ecosystems.shared.answers import (
+    ResponseRules,
+    all_stored,
+    hints_by_status,
+    refuse_page,
+)
 from releasekit.ecosystems.shared.artifacts import MAX_BYTES as MAX_BUILT_BYTES
 from releasekit.ecosystems.shared.artifacts import digests
 from releasekit.ecosystems.shared.login import explain_unnamed, pair
@@ -220,7 +225,10 @@ class RepositoryReader:
         response = await self._server.read(url, self._headers(), max_bytes=max_bytes)
         if response.status_code in _ABSENT:
             return None
-        return self._server.explain(response, f"{package}: {url}").content
+        what = f"{package}: {url}"
+        return refuse_page(
+            self._server.explain(response, what), what, "a file of a repository"
+        ).content
 
     async def is_absent(self, path: PurePosixPath) -> bool:
         response = await self._server.read(

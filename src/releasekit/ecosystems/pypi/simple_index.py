@@ -17,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 from packaging.utils import canonicalize_name, parse_sdist_filename
 from packaging.version import Version
 
+from releasekit.ecosystems.shared.answers import is_page
 from releasekit.ecosystems.shared.documents import known_digest, table_in, text_in
 from releasekit.errors import Rejected
 from releasekit.http.client import one_line
@@ -51,6 +52,14 @@ MAX_FILES: Final = 10_000
 
 PUBLIC_HOSTS: Final = frozenset({"pypi.org", "test.pypi.org"})
 _PIECE: Final = 1024 * 1024
+# What only a page of an index has, besides links to files. Nearly all servers write the title that
+# PyPI had, and web servers that list a directory one of the others.
+# https://packaging.python.org/en/latest/specifications/simple-repository-api/#versioning-pypi-s-simple-api
+_INDEX_PAGE: Final = re.compile(
+    r"pypi:repository-version|"
+    r"<title[^<>]{0,99}>[^<]{0,500}(?:links for|simple index|index of|directory listing)",
+    re.IGNORECASE,
+)
 
 # A tag or a comment. Possessive, so that no page takes long.
 _OPENING: Final = re.compile(r"<(?:!--|(?P<tag>[A-Za-z][^\s/>]*+))")
@@ -199,13 +208,17 @@ def _parse_html(body: bytes) -> Iterator[ListedFile]:
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     pieces = (body[start : start + _PIECE] for start in range(0, len(body), _PIECE))
     text = "".join([*map(decoder.decode, pieces), decoder.decode(b"", final=True)])
+    is_index = not is_page(body) or _INDEX_PAGE.search(text) is not None
     for target, yanked in _find_links(text):
         # The text of a link is for people; a client downloads its target.
         parts = urlsplit(target)
         algorithm, separator, value = parts.fragment.partition("=")
         filename = unquote(parts.path).rpartition("/")[2]
         digest = _find_digest({algorithm: value}) if separator else ""
+        is_index = is_index or bool(digest) or parse_filename(filename) is not None
         yield ListedFile(filename, digest, yanked=yanked, url=target.partition("#")[0])
+    if not is_index:
+        raise ValueError("a web page without a link to a file")
 
 
 def _find_links(text: str) -> Iterator[tuple[str, str | None]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -29,6 +30,13 @@ _LOGIN_PAGE: Final = re.compile(
     rb"<input[^<>]{0,500}type\s{0,9}=\s{0,9}[\"']?password", re.IGNORECASE
 )
 _LOOKED_AT_BYTES: Final = 65_536
+# What a page for people begins with. The type of an answer tells nothing: an upload that pypiserver
+# has stored gets an empty body, as text/html.
+# https://github.com/pypiserver/pypiserver/blob/master/pypiserver/_app.py (update)
+_PAGE: Final = re.compile(
+    rb"(?>(?:\s+|<\?[^>]*>|<!--.*?-->)*)<(?:!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL
+)
+_LOG_IN: Final = "Log in to the proxy or the network that shows it, or correct the address."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,10 +81,12 @@ class ResponseRules:
                 problem=Problem.WRONG_ADDRESS,
             )
         self._explain(response, what, words)
-        if _LOGIN_PAGE.search(response.content[:_LOOKED_AT_BYTES]):
+        kind = "login" if _LOGIN_PAGE.search(response.content[:_LOOKED_AT_BYTES]) else ""
+        # Apache's mod_dav says with a page that it has stored a file, and with 201.
+        if kind or (response.status_code == 200 and is_page(response.content)):
             raise Rejected(
-                f"{what}: the answer is a login page, not the answer of a registry",
-                hint="Log in to the proxy or the network that shows it, or correct the address.",
+                f"{what}: the answer is a {kind or 'web'} page, not the answer of a registry",
+                hint=_LOG_IN,
                 problem=Problem.STRANGE_ANSWER,
             )
         if own_words:
@@ -116,6 +126,20 @@ class ResponseRules:
         if reading and self.reading and response.status_code in {401, 403}:
             by_status = self.reading
         return next(fitting, by_status)
+
+
+def is_page(body: bytes) -> bool:
+    """Whether this is HTML, by how it begins."""
+    return _PAGE.match(body[:_LOOKED_AT_BYTES].removeprefix(codecs.BOM_UTF8)) is not None
+
+
+def refuse_page(response: httpx.Response, what: str, form: str) -> httpx.Response:
+    """`response`; raises Transient for a web page, where `form` was to come."""
+    if is_page(response.content):
+        raise Transient(
+            f"{what}: this is a web page, not {form}", hint=_LOG_IN, problem=Problem.STRANGE_ANSWER
+        )
+    return response
 
 
 def errors_of(response: httpx.Response) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import httpx
 
+from releasekit.ecosystems.shared.answers import refuse_page
 from releasekit.errors import Rejected, Transient
 from releasekit.http import client
 from releasekit.http.circuit import Circuit
@@ -126,6 +127,7 @@ class RegistryClient:
         try:
             return await asyncio.to_thread(parse)
         except ValueError as error:
+            refuse_page(response, what, form)
             raise Transient(
                 f"{what}: not {form} ({error})", problem=Problem.STRANGE_ANSWER
             ) from error
