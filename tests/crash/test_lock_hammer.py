@@ -9,6 +9,7 @@ import contextlib
 import math
 import multiprocessing
 import os
+import re
 import signal
 from typing import TYPE_CHECKING
 
@@ -101,7 +102,8 @@ def test_an_orphan_keeps_the_lock_until_it_ends(tmp_path: Path) -> None:
     os.close(here)
     with pytest.raises(LockHeld) as caught:
         locks.acquire(state, ["pypi"])
-    assert "one it started still runs" in caught.value.hint
+    assert re.search(r"what it started still runs: \S+ \(process \d+\); the run", str(caught.value))
+    assert re.search(r"run `kill \d+`", caught.value.hint)
     os.close(there)
 
     def is_free() -> bool:

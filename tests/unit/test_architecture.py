@@ -184,6 +184,7 @@ HARMLESS = {
 }
 ALLOWED = {
     "cli.approve": {"place.mkdir"},  # in a directory of its own; nothing is built
+    "host.flock": {"(process / 'comm').read_text"},  # of the kernel's /proc
     "host.runner": {"os.open", "path.unlink"},  # the runner's, which no build can write
     "ecosystems.pypi.environment": {"tempfile.TemporaryFile"},  # it has no name
     # Before any build, and where none can write.

@@ -5,14 +5,19 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import os
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from releasekit.text.escape import visible
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
 PAUSES: Final = 1_000
 _PAUSE_S: Final = 0.01
+_PROCESSES: Final = Path("/proc")
 
 
 def try_lock(descriptor: int, *, shared: bool = False) -> bool:
@@ -23,6 +28,36 @@ def try_lock(descriptor: int, *, shared: bool = False) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def find_openers(files: Collection[Path]) -> dict[int, str]:
+    """The other processes that have one of `files` open, and their programs: those that Linux shows
+    to this user, none on other systems. https://man7.org/linux/man-pages/man5/proc_pid_fd.5.html
+    """
+    wanted = set()
+    for file in files:
+        with contextlib.suppress(OSError):
+            wanted.add(_identify(file.lstat()))
+    found: dict[int, str] = {}
+    with contextlib.suppress(OSError):
+        for process in _PROCESSES.iterdir():
+            # One that has ended meanwhile, or is somebody else's, tells nothing.
+            with contextlib.suppress(OSError, ValueError):
+                number = int(process.name)
+                if number != os.getpid() and not wanted.isdisjoint(_list_open(process / "fd")):
+                    program = (process / "comm").read_text("utf-8", "replace")
+                    found[number] = visible(program.strip())
+    return found
+
+
+def _list_open(descriptors: Path) -> Iterator[tuple[int, int]]:
+    for descriptor in descriptors.iterdir():
+        with contextlib.suppress(OSError):
+            yield _identify(descriptor.stat())
+
+
+def _identify(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
 
 
 @contextlib.contextmanager

@@ -109,21 +109,19 @@ def examine(
 
 def dead_runs(state_directory: Path, ecosystems: Iterable[str]) -> str:
     """What a run says at its start, before it takes its locks, about runs that did not end in
-    order; empty when all did. Changes nothing, and locks nothing.
+    order; empty when all did, and where it cannot take them. Changes nothing, and locks nothing.
     """
     wanted = list(ecosystems)
-    held = _find_held(state_directory, wanted)
-    told = _describe_held(state_directory, held)
-    orphans = [finding.message for finding in told if finding.kind == "orphan"]
-    free = [name for name in wanted if name not in held]
-    dead = _find_dead_holders(state_directory, free)
+    if _find_held(state_directory, wanted):
+        return ""
+    dead = _find_dead_holders(state_directory, wanted)
     stale = [
-        (f"{', '.join(names)}: " if orphans or len(dead) > 1 else "")
+        (f"{', '.join(names)}: " if len(dead) > 1 else "")
         + f"the last run ({holder}) did not end in order"
         for holder, names in dead.items()
     ]
     goes_on = ["this one goes on from what the registries have"] if stale else []
-    return "; ".join(orphans + stale + goes_on)
+    return "; ".join(stale + goes_on)
 
 
 def uncertain_uploads(history: History, ecosystems: Collection[str]) -> str:
@@ -202,11 +200,12 @@ def _describe_held(
             message = f"{told}: a run holds the lock: {holder or 'no name given'}"
             yield Finding(kind=kind, message=message)
             continue
-        files = " ".join(str(locks.lock_file(state_directory, name)) for name in names)
+        what, cure = locks.describe_orphans(state_directory, names)
         yield Finding(
             kind=kind,
-            message=f"{told}: something that a run started outlives it: {holder}",
-            hint=f"Wait for it or end it (`fuser {files}` names it); then publish again.",
+            message=f"{told}: a run was killed, and what it started still runs: {what}; the run "
+            f"was {holder}",
+            hint=f"{cure}; then publish again.",
         )
 
 

@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import socket
 import time
 from dataclasses import asdict, dataclass
@@ -19,14 +20,15 @@ from typing import TYPE_CHECKING, Final, Self
 
 from releasekit.errors import LockHeld
 from releasekit.host import durable
-from releasekit.host.flock import try_lock
+from releasekit.host.flock import find_openers, try_lock
+from releasekit.report.text import few
 from releasekit.state import lock_order
 from releasekit.state.directory import make_state_directory, state_error
 from releasekit.state.lock_order import Kind
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
     from pathlib import Path
 
     from releasekit.state.lock_order import Hold
@@ -76,7 +78,7 @@ class Locks:
             # A lock belongs to an open file, and builds inherit it: they must not write there.
             descriptor = _open(path, os.O_RDONLY)
             undo.callback(os.close, descriptor)
-            _lock_or_raise(descriptor, path, ecosystem)
+            _lock_or_raise(descriptor, path)
             undo.pop_all()
         self._held[ecosystem] = descriptor, writer, hold
         with contextlib.suppress(OSError):  # a full disk: the lock holds without a name in it
@@ -112,10 +114,14 @@ def acquire(state_directory: Path, ecosystems: Collection[str]) -> Locks:
     Raises LockHeld, naming the holder, when another run has one of them.
     """
     make_state_directory(state_directory)
+    wanted = sorted(set(ecosystems))
     locks = Locks()
     try:
-        for ecosystem in sorted(set(ecosystems)):
+        for ecosystem in wanted:
             locks.take(state_directory, ecosystem)
+    except LockHeld as error:
+        locks.close()
+        raise _explain_held(state_directory, wanted) or error from None
     except BaseException:
         locks.close()
         raise
@@ -177,7 +183,44 @@ def _open(path: Path, flags: int) -> int:
         ) from error
 
 
-def _lock_or_raise(descriptor: int, path: Path, ecosystem: str) -> None:
+def describe_orphans(state_directory: Path, ecosystems: Collection[str]) -> tuple[str, str]:
+    """What still holds these locks of a run that has ended, and how to end it."""
+    files = [lock_file(state_directory, each) for each in ecosystems]
+    if found := find_openers(files):
+        named = [f"{program} (process {number})" for number, program in found.items()]
+        return few(named), f"Wait for it to end, or run `kill {' '.join(map(str, found))}`"
+    spelled = shlex.join(map(str, files))
+    return (
+        "something that it started",
+        f"Wait for it to end, or end it (`fuser {spelled}` names it)",
+    )
+
+
+def _explain_held(state_directory: Path, ecosystems: Sequence[str]) -> LockHeld | None:
+    """By the locks that are held now, all of which the first of them stands for; None where none is
+    held any more.
+    """
+    held = [each for each in ecosystems if is_held(lock_file(state_directory, each))]
+    if not held:
+        return None
+    other = holder(lock_file(state_directory, held[0]))
+    # A run holds the locks of all ecosystems that it may publish, whatever is found of them.
+    where = "" if held == ecosystems and len(held) > 1 else f" ({', '.join(held)})"
+    if other is None or not has_ended(other):
+        return LockHeld(
+            f"another run publishes from this workspace{where}: {other or 'it does not say who'}",
+            hint="Wait for that run to end. The lock goes with it; deleting the file does not "
+            "help.",
+        )
+    names, cure = describe_orphans(state_directory, held)
+    return LockHeld(
+        f"a run of this workspace{where} was killed, and what it started still runs: {names}; the "
+        f"run was {other}",
+        hint=f"{cure}; then run the same command again.",
+    )
+
+
+def _lock_or_raise(descriptor: int, path: Path) -> None:
     for attempt in range(ATTEMPTS):
         if attempt:
             time.sleep(PAUSE_S)
@@ -190,14 +233,7 @@ def _lock_or_raise(descriptor: int, path: Path, ecosystem: str) -> None:
                 f"{path}: cannot be locked: {error.strerror}",
                 "Name a `state-directory` on a disk of this machine: NFS has no such locks.",
             ) from error
-    other = holder(path)
-    hint = "Wait for that run to end. The lock goes with it; deleting the file does not help."
-    if other and has_ended(other):
-        hint = (
-            "That process has ended, but one it started still runs, perhaps an upload. "
-            f"Wait for it or end it (`fuser {path}` names it)."
-        )
     raise LockHeld(
-        f"another run publishes {ecosystem} from this workspace: {other or 'it does not say who'}",
-        hint=hint,
+        "another run publishes from this workspace: its lock was held until just now",
+        hint="Run the same command again.",
     )

@@ -336,7 +336,7 @@ def test_the_index_is_asked_as_cargo_asks_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize("body", [b"<html>", b"OK", b"[]", b'{"name": "demo"}', b'"demo"'])
 def test_a_page_that_is_no_index_is_no_verdict(tmp_path: Path, body: bytes) -> None:
     """R16"""
-    with pytest.raises(Transient, match="not a file of a sparse index|a web page, not a file"):
+    with pytest.raises(Transient, match=r"not a file of a sparse index|a web page, not a file"):
         using(
             tmp_path,
             lambda it: it.registry.lookup(package()),

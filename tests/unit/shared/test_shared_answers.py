@@ -218,7 +218,7 @@ def test_a_page_has_stored_nothing(rules: ResponseRules, page: str, refused: boo
     request = httpx.Request("PUT", "https://r.example/acme")
     response = httpx.Response(200, html=page, request=request)
     if refused:
-        with pytest.raises(Rejected, match="the answer is a (login|web) page") as caught:
+        with pytest.raises(Rejected, match=r"the answer is a (login|web) page") as caught:
             rules.accept(response, "npm:acme@1", redact=str)
         assert "correct the address" in caught.value.hint
     else:

@@ -119,7 +119,7 @@ def test_a_look_at_the_lock_does_not_make_a_run_fail(
 @pytest.mark.parametrize(
     ("pid", "host", "error", "words"),
     [
-        (4_194_305, socket.gethostname(), ProcessLookupError, "one it started still runs"),
+        (4_194_305, socket.gethostname(), ProcessLookupError, "what it started still runs"),
         (1, socket.gethostname(), PermissionError, "Wait for that run to end"),
         (4_194_305, "elsewhere", ProcessLookupError, "Wait for that run to end"),
         (10**30, socket.gethostname(), OverflowError, "Wait for that run to end"),
@@ -146,7 +146,20 @@ def test_the_hint_tells_a_run_from_an_orphan(
         file.write_text(json.dumps({"pid": pid, "host": host, "started": "2026"}))
         with pytest.raises(LockHeld) as caught:
             another_run(tmp_path, ["pypi"])
-        assert words in caught.value.hint
+        assert words in f"{caught.value} {caught.value.hint}"
+
+
+def test_all_ecosystems_are_named_that_a_run_keeps_from_another(tmp_path: Path) -> None:
+    """R26: the first by name says nothing of what is published."""
+    with locks.acquire(tmp_path, ["cargo", "npm"]):
+        with pytest.raises(
+            LockHeld, match=r"publishes from this workspace \(cargo, npm\): process"
+        ):
+            another_run(tmp_path, ["cargo", "go", "npm"])
+        with pytest.raises(LockHeld, match="publishes from this workspace: process"):
+            another_run(tmp_path, ["cargo", "npm"])
+        with pytest.raises(LockHeld, match=r"publishes from this workspace \(npm\): process"):
+            another_run(tmp_path, ["npm"])
 
 
 @pytest.mark.parametrize(
