@@ -598,8 +598,8 @@ def suggest_way_out(left_out: PackageId, name: str, dependents: str, about: Pack
         )
     together = ",".join(sorted({*about.only, left_out.ecosystem}))
     return (
-        f"Publish both in one run (`ecosystem: {together}`), or let this job `wait` for the one "
-        f"that publishes {left_out.ecosystem}."
+        f"Publish both in one run (`ecosystem: {together}`), let this job `wait` for the one that "
+        f"publishes {left_out.ecosystem}, or leave {dependents} out with `exclude-packages`."
     )
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from pathlib import Path
 
-    from releasekit.ecosystems.interface import Target
+    from releasekit.ecosystems.interface import RightsFound, Target
 
 T = TypeVar("T")
 
@@ -354,7 +354,11 @@ def test_a_page_that_is_no_index_is_no_verdict(tmp_path: Path, body: bytes) -> N
             "config.json: this is a web page, not JSON",
         ),
         (httpx.Response(200, json=[]), Transient, "config.json: not a JSON object"),
-        (httpx.Response(200, json={"dl": "x"}), Rejected, "api"),
+        (
+            httpx.Response(200, json={"api": "nowhere"}),
+            Rejected,
+            "config.json: api = nowhere: must",
+        ),
         (httpx.Response(200, json={"api": "http://example.org"}), Rejected, "https"),
         (httpx.Response(404), Rejected, "HTTP 404"),
         (httpx.Response(401), Denied, "HTTP 401"),
@@ -367,6 +371,28 @@ def test_an_index_without_a_usable_configuration(
     with pytest.raises(error) as caught:
         using(tmp_path, lambda it: it.registry.lookup(package()), lambda _: response)
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("config", [{"dl": "x"}, {"dl": "x", "api": ""}, {"dl": "x", "api": None}])
+def test_an_index_without_uploads_can_be_read(
+    tmp_path: Path, artifact: Artifact, config: dict[str, str]
+) -> None:
+    """R68: as that of a directory which is served."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path.endswith("config.json"):
+            return httpx.Response(200, json=config)
+        return httpx.Response(404)
+
+    async def use(target: Target) -> RightsFound:
+        assert await target.registry.lookup(package()) is None
+        assert target.rights is not None
+        with pytest.raises(Rejected, match="takes no uploads"):
+            await target.registry.upload(package(), [artifact])
+        return await target.rights.find_rights([package()], proving=False)
+
+    found = using(tmp_path, use, answer)
+    assert "has no `api`" in str(found.denied[package().id])
 
 
 @pytest.mark.parametrize(("refused", "minted"), [(0, 1), (1, 2)])

@@ -18,19 +18,18 @@ from fakes import (
     target,
 )
 from raising import raises
+from releasekit.config.package_filter import PackageFilter
 from releasekit.ecosystems.interface import Discovery, Target
 from releasekit.errors import ConfigError, Cycle, PlanError, Transient
-from releasekit.model import Action, DependencyKind, Package, Plan
+from releasekit.model import Action, DependencyKind, Package, PackageId, Plan
 from releasekit.plan.holdings import NO_TREE
-from releasekit.plan.make import discover, make_plan, with_doubt
+from releasekit.plan.make import discover, make_plan, suggest_way_out, with_doubt
 from releasekit.problems import Problem
 from releasekit.state.journal import History
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-    from releasekit.model import PackageId
 
 CORE = package("core")
 APP = package("app", "core")
@@ -203,6 +202,14 @@ def test_one_run_names_all_that_has_to_be_left_out(tmp_path: Path) -> None:
     with raises(Problem.NEEDS_LEFT_OUT, match="p2 needs p1") as caught:
         plan_of(tmp_path, package("p1"), *chain[1:], exclude_packages=("p1",))
     assert "or leave p2 and what needs it (p3, p4) out" in caught.value.hint
+
+
+def test_what_needs_another_ecosystem_may_be_left_out_too(tmp_path: Path) -> None:
+    """R40: an ecosystem is left out where its tool is missing."""
+    about = PackageFilter(known=("cargo", "npm"), only=("npm",))
+    hint = suggest_way_out(PackageId("cargo", "core"), "cargo:core", "app", about)
+    assert "`ecosystem: cargo,npm`" in hint
+    assert hint.endswith("or leave app out with `exclude-packages`.")
 
 
 @pytest.mark.parametrize("there", [False, True])

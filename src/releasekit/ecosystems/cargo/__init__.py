@@ -44,7 +44,8 @@ TOOL: Final = Tool(
     version="1.90",
     # https://rust-lang.github.io/rustup/overrides.html
     install="Install Rust 1.90 or later (https://rustup.rs; `rustup update` updates it, and "
-    "RUSTUP_TOOLCHAIN=stable overrides rust-toolchain.toml), or leave cargo out with `ecosystem`.",
+    "RUSTUP_TOOLCHAIN=stable overrides rust-toolchain.toml), or leave cargo out with `ecosystem`, "
+    "and packages of others that need one of it with `exclude-packages`.",
     followers=("pypi:acme-measure",),
 )
 

@@ -102,6 +102,10 @@ _OWNERS: Final = (
     "crates.io tells owners only: set RELEASEKIT_CARGO_TOKEN to a token with the scope "
     "trusted-publishing"
 )
+_NO_API: Final = (
+    "Only a registry with an `api` takes uploads. A directory that is served is published to as "
+    "`dir:PATH`."
+)
 _PUBLISH_FIRST: Final = "publish the first version with `cargo-token`, then "
 # What one page has at most.
 _LISTED: Final = 100
@@ -114,9 +118,11 @@ _MAX_KEPT_BYTES: Final = 512 * 1024
 
 @dataclass(frozen=True, slots=True)
 class CargoEndpoints:
-    """`private` says that the index, too, requires a token."""
+    """`api` is None for an index that only serves downloads, as plain files do. `private` says that
+    the index, too, requires a token.
+    """
 
-    api: httpx.URL
+    api: httpx.URL | None
     private: bool
 
 
@@ -186,11 +192,18 @@ class SparseRegistry(Resource):
         *,
         proving: bool,  # noqa: ARG002
     ) -> RightsFound:
-        """What crates.io tells of crates without a login. What a token may do, it tells nobody.
+        """Whether the registry takes uploads at all, and what crates.io tells of crates without a
+        login. What a token may do, it tells nobody.
         https://github.com/rust-lang/crates.io/blob/main/src/controllers/krate/publish.rs
         """
         if not self._destination.is_crates_io:
-            return RightsFound()
+            # The lookups have read it.
+            if self._endpoints is None or self._endpoints.api is not None:
+                return RightsFound()
+            denied = Denied(
+                f"config.json of {self.url} has no `api`, so it takes no uploads", hint=_NO_API
+            )
+            return RightsFound({each.id: denied for each in packages})
         if isinstance(self._login, OidcAuth):
             denied = Denied("trusted publishing creates no crate on crates.io", hint=_FIRST)
             return RightsFound({each.id: denied for each in packages if self.is_new(each.id)})
@@ -291,7 +304,7 @@ class SparseRegistry(Resource):
             package,
             url=f"{self._destination.api}/crates/{package.id.name}/{package.version}"
             if self._destination.is_crates_io
-            else str(endpoints.api),
+            else str(endpoints.api or self._destination.index),
             unyank=self._spell_unyank(package),
         )
         return await self._index.parse(response, what, find, form="a file of a sparse index")
@@ -330,7 +343,11 @@ class SparseRegistry(Resource):
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
         what = str(package)
-        endpoints = await self._find_endpoints(what)
+        api = (await self._find_endpoints(what)).api
+        if api is None:
+            raise Rejected(
+                f"{what}: {self.url} takes no uploads", hint=_NO_API, problem=Problem.WRONG_ADDRESS
+            )
         pace = self._paces[self.is_new(package.id)]
         clock = asyncio.get_running_loop().time
         if wait_s := pace.wait_s(package.id.name, clock()):
@@ -342,7 +359,7 @@ class SparseRegistry(Resource):
             early.asked_s = pace.asked_s(clock())
             raise early
         for artifact in artifacts:
-            response = await self._send(package, artifact, endpoints.api)
+            response = await self._send(package, artifact, api)
             try:
                 self._server.accept(response, f"{what}: {artifact.filename}")
             except Transient as error:
@@ -394,19 +411,17 @@ class SparseRegistry(Resource):
             response = await self._get("config.json", token=self._login.for_reading())
         what = f"{what}: {response.request.url}"
         document = await self._index.document(response, what)
+        is_private = document.get("auth-required") is True
+        # https://doc.rust-lang.org/cargo/reference/registry-index.html#index-configuration
+        if not (api := document.get("api")):
+            return CargoEndpoints(None, private=is_private)
         try:
-            url = require_safe(
-                str(document.get("api") or ""),
-                name=f"{response.request.url}: api",
-                insecure=self._insecure,
-            )
+            url = require_safe(str(api), name="api", insecure=self._insecure)
         except ConfigError as error:
             raise Rejected(
-                f"{what}: {error}",
-                hint="Only a registry with an `api` takes uploads.",
-                problem=Problem.WRONG_ADDRESS,
+                f"{what}: {error}", hint=error.hint or _NO_API, problem=Problem.WRONG_ADDRESS
             ) from error
-        return CargoEndpoints(url, private=document.get("auth-required") is True)
+        return CargoEndpoints(url, private=is_private)
 
     async def _get(self, path: str, *, token: Secret | None) -> httpx.Response:
         # A page cached on the way may hide a release, or show one that is gone.

@@ -69,7 +69,8 @@ TOOL: Final = Tool(
     # https://github.com/npm/npm-packlist/releases/tag/v6.0.0
     version="9",
     install="npm packages are packed by npm's own rules: install Node.js with npm 9 or later "
-    "(actions/setup-node does), or leave npm out with `ecosystem`.",
+    "(actions/setup-node does), or leave npm out with `ecosystem`, and packages of others that "
+    "need one of it with `exclude-packages`.",
 )
 
 DECLARATION: Final = EcosystemDeclaration(
