@@ -39,6 +39,8 @@ from releasekit.git.commits import Commits
 from releasekit.git.remote import HINT, NO_REMOTE_HINT, Remote
 from releasekit.host.files import find_closed, repository_of
 from releasekit.http.identity import open_tokens
+from releasekit.plan.absent import check_absent
+from releasekit.plan.holdings import Holdings
 from releasekit.plan.make import collect_packages
 from releasekit.plan.provenance import refuse_unattested
 from releasekit.plan.publishers import list_own_jobs, read_workflows
@@ -206,6 +208,12 @@ async def _examine_packages(
                 said, _, where = foreign.partition("; ")
                 rows.append(Row(said=said, hint=where))
             chosen = about.select({p.id: p for p in found if not p.unpublishable})
+            holdings = Holdings(targets, config.root, survey.tree, chosen)
+            built = [package for package in chosen if not package.prebuilt]
+            note = await check_absent(built, targets, holdings, config.root, services.processes)
+            if note:
+                said, _, cure = note.partition("; ")
+                rows.append(Row(said=said, hint=cure))
     for name, registry in registries.items():
         own = [package for package in chosen if package.id.ecosystem == name]
         if name in targets and not own:

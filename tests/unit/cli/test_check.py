@@ -312,3 +312,23 @@ def test_a_go_release_needs_go_a_remote_and_the_right_to_push(
     said = capsys.readouterr().out
     assert "note   go: `check` does not test whether git may push tags to origin" in said
     assert "`permissions: contents: write`" in said
+
+
+def test_a_submodule_that_is_not_checked_out_is_missing(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R64: `plan` refuses it."""
+    vendored = tmp_path / "vendored"
+    vendored.mkdir()
+    git(vendored, "init", "--quiet")
+    git(vendored, "commit", "--quiet", "--allow-empty", "--message", "Begin")
+    commit = git(vendored, "rev-parse", "HEAD").strip()
+    (root / ".gitmodules").write_text('[submodule "v"]\n\tpath = vendor\n\turl = ../vendored\n')
+    git(root, "update-index", "--add", "--cacheinfo", f"160000,{commit},vendor")
+    git(root, "add", ".gitmodules")
+    git(root, "commit", "--quiet", "--message", "Vendor")
+    (root / "vendor").mkdir()
+    assert main(["check", str(root), "--ecosystem=npm"]) != 0
+    said = capsys.readouterr().out
+    assert "the submodule vendor is not checked out [RK-325]" in said
+    assert "nothing missing" not in said
