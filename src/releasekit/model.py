@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Final, Literal, NamedTuple, Self
 
 from releasekit.announced import Announcement, ForgeKind, Tag
@@ -136,6 +136,12 @@ class Package:
         """Everything that its users may ask for, extras and peers on a cycle included."""
         late = (need for need in self.set_aside if need.kind not in ASKED_BY_NOBODY)
         return (*self.dependencies, *late)
+
+    @property
+    def place(self) -> PurePosixPath:
+        """Where its files lie, among those of all packages."""
+        # Maven puts a colon between group and artifact, and no path of the journal may have one.
+        return PurePosixPath(self.id.ecosystem, *self.id.name.split(":"), self.version)
 
     @property
     def manifests(self) -> tuple[Path, ...]:

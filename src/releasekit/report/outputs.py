@@ -14,7 +14,7 @@ from releasekit.model import Action, Outcome
 from releasekit.problems import mark
 from releasekit.report.remarks import lack_annotations, warning_annotations
 from releasekit.report.text import few, packages
-from releasekit.report.view import View, what_to_do
+from releasekit.report.view import View, name_files, what_to_do
 from releasekit.text.commands import spell
 from releasekit.text.escape import clip, visible
 
@@ -109,12 +109,8 @@ def _package_row(result: Result, *, brief: bool) -> dict[str, object]:
 
 def checksums(report: Report) -> str:
     """Every artifact on a registry, as `sha256sum --check` reads it; no final line end."""
-    return "\n".join(
-        f"{artifact.sha256}  {visible(artifact.filename)}"
-        for result in report.results
-        if result.outcome.done
-        for artifact in result.artifacts
-    )
+    named = name_files([each for each in report.results if each.outcome.done])
+    return "\n".join(f"{artifact.sha256}  {visible(name)}" for name, artifact in named)
 
 
 def _attestations(report: Report) -> str:

@@ -21,7 +21,7 @@ from releasekit.text.escape import clip, visible
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from releasekit.model import Package, PackageId, Report, Result
+    from releasekit.model import Artifact, Package, PackageId, Report, Result
     from releasekit.report.remarks import Lack
 
 Verdict = Literal["success", "staged", "partial", "failure", "cancelled", "noop"]
@@ -397,3 +397,18 @@ def _split(hint: str) -> tuple[str, str]:
     before, _, after = hint.partition(OUTPUT)
     end = log.end() if (log := _LOG.match(after)) else len(after)
     return f"{before.strip()} {after[end:].removeprefix('.').strip()}".strip(), after[:end]
+
+
+def name_files(results: Sequence[Result]) -> list[tuple[str, Artifact]]:
+    """Their artifacts with names of their own: the path below the state directory's `dist` where
+    several have one name, as those of Go modules have, and of npm packages in different scopes.
+    """
+    files = [(result.package, each) for result in results for each in result.artifacts]
+    counts = Counter(file.filename for _, file in files)
+    return [
+        (
+            file.filename if counts[file.filename] == 1 else str(package.place / file.filename),
+            file,
+        )
+        for package, file in files
+    ]

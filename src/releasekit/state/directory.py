@@ -82,9 +82,7 @@ def _is_in(path: PurePosixPath, state_directory: Path) -> bool:
 
 def built_directory(package: Package, state_directory: Path) -> Path:
     """Where the files of a package lie, from its build until a registry shows them, and after."""
-    # Maven puts a colon between group and artifact, and no path of the journal may have one.
-    parts = package.id.name.split(":")
-    return state_directory.joinpath(BUILT, package.id.ecosystem, *parts, package.version)
+    return state_directory / BUILT / package.place
 
 
 @contextlib.contextmanager

@@ -18,6 +18,7 @@ from releasekit.report import (
 )
 from releasekit.report.text import columns, seconds
 from releasekit.report.view import View
+from releasekit.state.directory import built_directory
 from releasekit.text.commands import spell
 from sample_runs import (
     artifact,
@@ -32,6 +33,8 @@ from sample_runs import (
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from releasekit.model import Report
 
 PUBLISHED, ALREADY, FAILED = Outcome.PUBLISHED, Outcome.ALREADY_PUBLISHED, Outcome.FAILED
@@ -294,6 +297,18 @@ def test_checksums_are_those_of_what_the_registry_has() -> None:
     names = ("core-1.0.0.tar.gz", "core-1.0.0-py3-none-any.whl")
     assert checksums(partial_report()).splitlines() == [f"{'ab' * 32}  {name}" for name in names]
     assert not checksums(report(result("x", FAILED, artifacts=(artifact(),))))
+
+
+def test_files_of_one_name_are_told_apart_where_they_lie(tmp_path: Path) -> None:
+    """R68: those of Go modules have no other name than their version."""
+    both = [result(name, artifacts=(artifact("v1.zip"),)) for name in ("core", "app")]
+    lines = checksums(report(*both, result("lib", artifacts=(artifact("lib.whl"),)))).splitlines()
+    names = [line.partition("  ")[2] for line in lines]
+    assert names[-1] == "lib.whl"
+    package = both[0].package
+    place = built_directory(package, tmp_path).relative_to(tmp_path / "dist")
+    assert names[0] == f"{place}/v1.zip" == f"pypi/core/{package.version}/v1.zip"
+    assert len(set(names)) == 3
 
 
 def test_large_outputs_lose_checksums_first() -> None:

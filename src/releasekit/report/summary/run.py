@@ -34,7 +34,13 @@ from releasekit.report.summary.markdown import (
     warning_section,
 )
 from releasekit.report.text import count_of, few, package_url, packages, seconds, size, trusted_page
-from releasekit.report.view import View, waiting_clause, what_to_do, whole_output
+from releasekit.report.view import (
+    View,
+    name_files,
+    waiting_clause,
+    what_to_do,
+    whole_output,
+)
 from releasekit.text.escape import clip, code, fence, link, markdown, prose
 
 if TYPE_CHECKING:
@@ -79,6 +85,8 @@ _FAILURES: Final = (
 _LOG_LINES: Final = 40
 # A table of at most so many rows stands open.
 _FEW: Final = 10
+# Nothing of these was sent.
+_NOT_TRIED: Final = frozenset({Outcome.BLOCKED, Outcome.CANCELLED})
 _MAX_EARLY: Final = 2_000
 
 
@@ -284,24 +292,27 @@ def _done_table(results: Sequence[Result], detail: Detail) -> list[str]:
 
 
 def _files_section(report: Report, detail: Detail) -> list[str]:
-    files = [
-        artifact
-        for result in report.results
-        for artifact in result.artifacts
-        if not report.dry_run or result.outcome is Outcome.WOULD_PUBLISH
-    ]
+    named = name_files(
+        [
+            result
+            for result in report.results
+            if result.outcome is Outcome.WOULD_PUBLISH
+            or (not report.dry_run and result.outcome not in _NOT_TRIED)
+        ]
+    )
+    files = [file for _, file in named]
     if not files or not detail.files:
         return []
     signed = any(file.attestation for file in files)
     heading = ("File", "Bytes", "SHA-256", *(["Signed"] if signed else []))
     rows = [
         (
-            code(clip(file.filename, 200)),
+            code(clip(name, 200)),
             str(file.size),
             code(file.sha256[:64]),
             *([link(*entry_link(file))] if signed else []),
         )
-        for file in files[: detail.rows]
+        for name, file in named[: detail.rows]
     ]
     more = ["", *more_lines(len(files) - detail.rows)[:1]] if len(files) > detail.rows else []
     count = count_of(len(files), "file", "files")
