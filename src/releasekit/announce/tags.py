@@ -166,7 +166,8 @@ async def _plan_each(
             found[package.id] = tag
         elif commit:
             dirty = PackageError(
-                f"{package} is built from sources that no commit has",
+                f"the sources from which {package} is built have changes that no commit has, in "
+                "this package or beside it",
                 hint="Commit them, and publish from there; a version that is published already is "
                 "tagged by hand: `git tag`.",
                 problem=Problem.TAG_OWED,
@@ -432,7 +433,8 @@ class _Push:
         if absent:
             remote = self._tagging.remote
             self._sent = True
-            await remote.push(absent, objects=self._directory, what=few(list(absent)))
+            # Whoever shows the error names the tags.
+            await remote.push(absent, objects=self._directory, what="the push failed")
             pushed = [tag for tag in self._tags if tag.name in absent]
             self.there |= {
                 tag.name: replace(tag, status=Status.CREATED, object=absent[tag.name])

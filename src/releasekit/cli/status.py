@@ -201,7 +201,9 @@ async def _resolve_all(
             except CommandFailed as error:
                 client = Path(trial.argv[0]).name
                 if error.problem is Problem.CANNOT_START:
-                    return f"{client} cannot be started: is it on PATH?"
+                    return (
+                        f"{client} cannot be started: install it, or name others in `--ecosystem`"
+                    )
                 said = [str(error), *filter(str.strip, error.log)]
                 return f"{client}: {find_cause(error.log) or said[-1].strip()}"
         return ""

@@ -520,7 +520,7 @@ class Inputs:
             "`dir:PATH`: static directories (`PATH/pypi` for Python) in place of the registry of "
             "every ecosystem whose own registry input is not set.",
             "registry",
-            commands=VERSION | LOOKUPS | {"init"},
+            commands=VERSION | PREVIEW | RELEASE_PR | LOOKUPS | {"init"},
             group="places",
             often=True,
         ),

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     Followed = Iterable[Result | PlannedPackage]
     Warned = Iterable[tuple[Package, Sequence[PackageWarning]]]
 
+_FETCH: Final = " (on the remote; `git fetch --tags` brings tags into a clone)"
 _FEW: Final = 3
 _MAX_CHARS: Final = 1_000
 _MAX_SIGNED: Final = 500
@@ -67,7 +68,11 @@ class Lack:
         if self.hint or not self.is_wrong:
             return self.hint
         if self.status is Status.FOREIGN:
-            return "Look at what has the name; nothing is ever moved."
+            return (
+                "Nothing is ever moved. If the tag is wrong, delete it on the remote (`git push "
+                "REMOTE --delete TAG`), and run the same command again; if it is right, publish "
+                "what is here under a higher version."
+            )
         return "Run the same command again: it makes what is missing, and nothing twice."
 
 
@@ -144,7 +149,7 @@ def tagged_lines(followed: Followed) -> list[str]:
         trusted_page(each.url) or _name(each) for each in made if not isinstance(each, Tag)
     )
     return [
-        *([log_line(f"tagged: {_few_names(list(tags))}")] if tags else []),
+        *([log_line(f"tagged: {_few_names(list(tags))}{_FETCH}")] if tags else []),
         *([log_line(f"announced: {_few_names(list(releases))}")] if releases else []),
         *(
             log_line(

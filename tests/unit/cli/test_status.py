@@ -120,7 +120,11 @@ def test_a_client_that_is_missing_or_cannot_ask_is_told_of_each_package(
     tmp_path: Path,
 ) -> None:
     missing = resolve(tmp_path, Clients(), "absent", "a")
-    assert missing.unresolved == {package_id("absent"): "client cannot be started: is it on PATH?"}
+    assert missing.unresolved == {
+        package_id(
+            "absent"
+        ): "client cannot be started: install it, or name others in `--ecosystem`"
+    }
     directory = {"fake": Directory(tmp_path)}
     served = resolve(tmp_path, Clients(), "a", registries=directory)
     why = "no client reads a directory: serve it, and give its address"

@@ -109,7 +109,7 @@ def test_the_log_ends_with_what_was_made_and_what_is_lacking() -> None:
     )
     lines = results_table(run).splitlines()
     assert lines[-6:] == [
-        "tagged: a-v1.0.0",
+        "tagged: a-v1.0.0 (on the remote; `git fetch --tags` brings tags into a clone)",
         f"announced: {RELEASES}/a-v1.0.0",
         (
             "1 tag is foreign: b-v1.0.0: the tag is foreign. Look after the tag that is foreign. "
@@ -134,7 +134,7 @@ def test_what_lacks_for_one_reason_is_one_line() -> None:
     ("about", "what"),
     [
         (tag(status=OWED, note="why"), "Run the same command again: it makes what is missing"),
-        (tag(status=FOREIGN, note="why"), "Look at what has the name; nothing is ever moved."),
+        (tag(status=FOREIGN, note="why"), "Nothing is ever moved. If the tag is wrong, delete"),
     ],
 )
 def test_there_is_something_to_do_about_everything(about: Tag, what: str) -> None:

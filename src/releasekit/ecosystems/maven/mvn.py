@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.maven import TOOL, layout
-from releasekit.ecosystems.maven.signing import check_gpg
+from releasekit.ecosystems.maven.signing import NO_GPG, check_gpg
 from releasekit.ecosystems.shared.tools import find_tool
 from releasekit.errors import BuildFailed, CommandFailed, ConfigError, PathError
 from releasekit.host.files import read_parsed
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 
 _JDK: Final = "Install a JDK (actions/setup-java does), and put it on PATH or into JAVA_HOME."
-_GPG: Final = "Install GnuPG (https://gnupg.org), or do without signatures."
 _CORE: Final = re.compile(r"maven-core-(\d+\.\d+\.\d+).*\.jar")
 _PROPERTIES: Final = "META-INF/maven/org.apache.maven/maven-core/pom.properties"
 MAX_CONFIG_BYTES: Final = 64 * 1024
@@ -77,7 +76,7 @@ async def find_mvn(
         if not any(path.exists() for path in files):
             raise _missing("java is not on PATH, and JAVA_HOME is not set", _JDK)
     if is_there and lacks_gpg:
-        raise _missing("[maven] sign is set, and gpg is not on PATH", _GPG)
+        raise _missing("[maven] sign is set, and gpg is not on PATH", NO_GPG)
     if "/" in command:
         return command
     known = await asyncio.to_thread(_read_version, Path(found)) if found else ""

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from releasekit.model import Package
 
 SUFFIX = ".asc"
+NO_GPG: Final = (
+    "Install GnuPG (https://gnupg.org), or take the line `sign = …` below [maven] out of "
+    "releasekit.toml: nothing is signed then, and Maven Central takes nothing unsigned."
+)
 _CHUNK: Final = 1024 * 1024
 
 
@@ -85,7 +89,7 @@ class GpgSigner:
         if not await asyncio.to_thread(check_gpg, self._processes):
             raise BuildFailed(
                 f"{package.id}: [maven] sign is set, and gpg is not installed",
-                hint="Install GnuPG (https://gnupg.org), or do without signatures.",
+                hint=NO_GPG,
                 problem=Problem.BUILD_TOOL,
             )
         try:
