@@ -88,6 +88,9 @@ def spending(
         for package, account in accounts.items()
     }
     total = added([*packages.values(), _traffic(book.rest)])
+    for what, ms in sheet.count_shared().items():
+        lasted_s = round(total.seconds[what] - ms / 1000, 3)
+        total = replace(total, seconds={**total.seconds, what: lasted_s})
     steps = groupby(sheet.longest_chain(), key=lambda each: (each[0], each[1].what))
     chain = []
     for (package, what), pieces in steps:

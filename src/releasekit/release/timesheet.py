@@ -6,13 +6,14 @@ Everything is a pure function of these. Times are whole milliseconds, so that su
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from releasekit.model import Node
+from releasekit.spent import WORK
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -122,6 +123,19 @@ class Timesheet:
                 if piece.lasts > 0:
                     yield piece
             now = max(now, life.settled_ms)
+
+    def count_shared(self) -> Counter[What]:
+        """How many milliseconds of work are those of several packages, which one build makes: once
+        for each of them but the first.
+        """
+        found: Counter[What] = Counter()
+        counts = Counter(node for chain in self.chains.values() for node in chain)
+        for node, count in counts.items():
+            for attempt in self.lives[node].attempts if count > 1 else ():
+                for piece in self.within(attempt):
+                    if piece.what in WORK:
+                        found[piece.what] += (count - 1) * piece.lasts
+        return found
 
     def waited_for(self, package: PackageId) -> dict[PackageId, int]:
         """Each dependency that it waited for, and for how many milliseconds."""

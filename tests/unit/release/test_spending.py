@@ -152,6 +152,15 @@ def test_a_package_is_at_work_or_waits_for_one_thing(bench: Bench) -> None:
     ]
 
 
+def test_one_build_of_several_packages_counts_once(bench: Bench) -> None:
+    """R68: a run of mvn for three modules took a third of what was told."""
+    bench.workspace.batch = True
+    spent = bench.spent(plan(*(package(name) for name in "abc")))
+    assert [spent[name].seconds["build"] for name in "abc"] == [2, 2, 2]
+    assert bench.spending.run.total.seconds["build"] == 2
+    assert bench.spending.run.total.seconds["upload"] == 3
+
+
 def test_what_waits_for_a_slot_says_so(bench: Bench) -> None:
     made = plan(*(package(name) for name in "abc"))
     spent = bench.spent(made, concurrency=1, build_concurrency=3)
