@@ -261,6 +261,20 @@ def test_a_trial_in_a_directory_goes_on_with_what_is_published_there(
     assert lines(capsys)[0] == "acme-js  1.1.0 → 1.1.1  patch  fix: two"
 
 
+@pytest.mark.parametrize("is_tagged", [False, True])
+def test_a_major_change_of_what_nobody_shows_as_released_is_pointed_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], *, is_tagged: bool
+) -> None:
+    """R68: `publish` may have been given another registry."""
+    tags = ("acme-v1.0.0",) if is_tagged else ()
+    root = repository(tmp_path / "w", {"pyproject.toml": member("acme", "1.0.0")}, *tags)
+    commit(root, "feat!: drop the old names", {"acme.py": "1\n"})
+    for command in (["version", "--dry-run"], ["preview", "--since", "HEAD~1"]):
+        assert main([command[0], str(root), *command[1:]]) == 0
+        told = "name the registry that `publish` was given" in capsys.readouterr().out
+        assert told is not is_tagged
+
+
 def test_ranges_can_be_kept(uv_workspace: Path) -> None:
     commit(uv_workspace, "chore: keep", {"releasekit.toml": '[version]\nranges = "keep"\n'})
     assert main(["version", str(uv_workspace)]) == 0

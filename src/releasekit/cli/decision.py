@@ -375,6 +375,7 @@ async def decide_versions(
         *workspace.notes,
         *describe_unread(unread),
         *_describe_unread_tags(collected.unread_tags),
+        *_describe_first(standings, collected.intents),
     ]
     view = VersionsView(decision, found, warned, notes)
     return Decided(workspace, collected, view)
@@ -401,6 +402,20 @@ def _describe_unread_tags(unread: Mapping[PackageId, Sequence[str]]) -> Iterator
             f"ReleaseKit finds no tag of {few(sorted(map(str, unread)))}, so it decides first "
             f"versions. If {few(tags)} is the tag of a version, write its form as `name` below "
             "[tag] in releasekit.toml, or tag the last version of each package again"
+        )
+
+
+def _describe_first(standings: Sequence[Standing], intents: Iterable[Intent]) -> Iterator[str]:
+    """Where nothing shows a release that changes break: a first one takes what is written, and uses
+    up change files.
+    """
+    if not any(each.last or each.taken for each in standings) and any(
+        each.level is Level.MAJOR for each in intents
+    ):
+        yield (
+            "no package here has a tag, or a version on its registry, so each gets its first "
+            "version, though changes ask for a major one. If they were published before, run `git "
+            "fetch --tags`, or name the registry that `publish` was given (`--registry`)"
         )
 
 
