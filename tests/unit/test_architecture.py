@@ -184,7 +184,11 @@ HARMLESS = {
 }
 ALLOWED = {
     "cli.approve": {"place.mkdir"},  # in a directory of its own; nothing is built
-    "host.flock": {"(process / 'comm').read_text"},  # of the kernel's /proc
+    # Of the kernel's /proc.
+    "host.flock": {
+        "(process / 'comm').read_text",
+        "(process / 'fdinfo' / descriptor.name).read_text",
+    },
     "host.runner": {"os.open", "path.unlink"},  # the runner's, which no build can write
     "ecosystems.pypi.environment": {"tempfile.TemporaryFile"},  # it has no name
     # Before any build, and where none can write.

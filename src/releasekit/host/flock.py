@@ -30,9 +30,10 @@ def try_lock(descriptor: int, *, shared: bool = False) -> bool:
     return True
 
 
-def find_openers(files: Collection[Path]) -> dict[int, str]:
-    """The other processes that have one of `files` open, and their programs: those that Linux shows
-    to this user, none on other systems. https://man7.org/linux/man-pages/man5/proc_pid_fd.5.html
+def find_holders(files: Collection[Path]) -> dict[int, str]:
+    """The other processes that hold a lock on one of `files`, and their programs: those that Linux
+    shows to this user, none on other systems.
+    https://man7.org/linux/man-pages/man5/proc_pid_fdinfo.5.html
     """
     wanted = set()
     for file in files:
@@ -44,16 +45,19 @@ def find_openers(files: Collection[Path]) -> dict[int, str]:
             # One that has ended meanwhile, or is somebody else's, tells nothing.
             with contextlib.suppress(OSError, ValueError):
                 number = int(process.name)
-                if number != os.getpid() and not wanted.isdisjoint(_list_open(process / "fd")):
+                if number != os.getpid() and any(_list_locked(process, wanted)):
                     program = (process / "comm").read_text("utf-8", "replace")
                     found[number] = visible(program.strip())
     return found
 
 
-def _list_open(descriptors: Path) -> Iterator[tuple[int, int]]:
-    for descriptor in descriptors.iterdir():
+def _list_locked(process: Path, wanted: Collection[tuple[int, int]]) -> Iterator[bool]:
+    """For each descriptor of one of the files: whether the lock is on it, inherited or not."""
+    for descriptor in (process / "fd").iterdir():
         with contextlib.suppress(OSError):
-            yield _identify(descriptor.stat())
+            if _identify(descriptor.stat()) in wanted:
+                told = (process / "fdinfo" / descriptor.name).read_text("ascii", "replace")
+                yield "FLOCK" in told
 
 
 def _identify(status: os.stat_result) -> tuple[int, int]:

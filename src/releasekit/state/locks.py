@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from releasekit.errors import LockHeld
 from releasekit.host import durable
-from releasekit.host.flock import find_openers, try_lock
+from releasekit.host.flock import find_holders, try_lock
 from releasekit.report.text import few
 from releasekit.state import lock_order
 from releasekit.state.directory import make_state_directory, state_error
@@ -186,7 +186,7 @@ def _open(path: Path, flags: int) -> int:
 def describe_orphans(state_directory: Path, ecosystems: Collection[str]) -> tuple[str, str]:
     """What still holds these locks of a run that has ended, and how to end it."""
     files = [lock_file(state_directory, each) for each in ecosystems]
-    if found := find_openers(files):
+    if found := find_holders(files):
         named = [f"{program} (process {number})" for number, program in found.items()]
         return few(named), f"Wait for it to end, or run `kill {' '.join(map(str, found))}`"
     spelled = shlex.join(map(str, files))

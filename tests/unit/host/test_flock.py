@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import fcntl
 import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -64,3 +66,23 @@ def test_pauses_that_were_not_needed_are_left(
     )
     with flock.exclusive(second, 3) as left:
         assert left == 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows them")
+def test_who_inherited_a_lock_is_named_and_who_only_reads_is_not(tmp_path: Path) -> None:
+    """R27: the line names a command that ends these processes."""
+    path = tmp_path / "lock"
+    path.touch()
+
+    def start(descriptor: int) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(["sleep", "60"], pass_fds=[descriptor])
+
+    with path.open("rb") as locked, path.open("rb") as read:
+        assert flock.try_lock(locked.fileno())
+        with start(locked.fileno()) as heir, start(read.fileno()) as reader:
+            try:
+                assert flock.find_holders([path, tmp_path / "absent"]) == {heir.pid: "sleep"}
+            finally:
+                heir.kill()
+                reader.kill()
+    assert flock.find_holders([path]) == {}
