@@ -329,7 +329,7 @@ def listing(*versions: str) -> bytes:
     [
         (listing("0.9", "0.10", "0.11-SNAPSHOT", "1.0", "1.1", "../0.99"), "0.10"),
         (listing("1.0", "1.1"), None),
-        (b"<html/>", None),
+        (b"maintenance", None),
         (None, None),
     ],
 )
