@@ -91,6 +91,7 @@ def test_what_would_be_released_and_all_that_needs_it_is_of_this_commit(
 def test_it_is_published_under_its_label_and_found_again(
     root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    require_tool("npm")
     flags = ["--pin", "exact", "--ecosystem", "pypi,npm"]
     assert main(["publish", str(root), "--ecosystem", "npm"]) == 0
     for outcome in ("published", "nothing to do"):

@@ -139,6 +139,7 @@ def test_everything_goes_out_in_one_push(place: Place) -> None:
 
 
 def test_modules_with_the_same_go_sum_go_out_in_one_push(tmp_path: Path) -> None:
+    require_tool("go")
     made = forge(tmp_path / "server")
     modules = {"core": (), "text": ("core",), "web": ("core",)}
     place = Place(go_workspace(tmp_path / "workspace", made, modules).resolve(), made)
