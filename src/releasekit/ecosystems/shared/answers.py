@@ -25,7 +25,7 @@ _HINTS: Final = {
     "reqPackageAccess": "On Gitea and Forgejo, the token needs the scope `write:package`, and its "
     "user, if an organization owns the packages, a team that may write them.",
 }
-# Servers may answer with a page what they stored, but not with a field for a password.
+# Servers as devpi say with a page that they stored a file, but not with a field for a password.
 _LOGIN_PAGE: Final = re.compile(
     rb"<input[^<>]{0,500}type\s{0,9}=\s{0,9}[\"']?password", re.IGNORECASE
 )
@@ -81,11 +81,9 @@ class ResponseRules:
                 problem=Problem.WRONG_ADDRESS,
             )
         self._explain(response, what, words)
-        kind = "login" if _LOGIN_PAGE.search(response.content[:_LOOKED_AT_BYTES]) else ""
-        # Apache's mod_dav says with a page that it has stored a file, and with 201.
-        if kind or (response.status_code == 200 and is_page(response.content)):
+        if _LOGIN_PAGE.search(response.content[:_LOOKED_AT_BYTES]):
             raise Rejected(
-                f"{what}: the answer is a {kind or 'web'} page, not the answer of a registry",
+                f"{what}: the answer is a login page, not the answer of a registry",
                 hint=_LOG_IN,
                 problem=Problem.STRANGE_ANSWER,
             )
