@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Final, Self
 from releasekit.errors import LockHeld
 from releasekit.host import durable
 from releasekit.host.flock import find_holders, try_lock
-from releasekit.report.text import few
 from releasekit.state import lock_order
 from releasekit.state.directory import make_state_directory, state_error
 from releasekit.state.lock_order import Kind
@@ -119,11 +118,10 @@ def acquire(state_directory: Path, ecosystems: Collection[str]) -> Locks:
     try:
         for ecosystem in wanted:
             locks.take(state_directory, ecosystem)
-    except LockHeld as error:
+    except BaseException as error:
         locks.close()
-        raise _explain_held(state_directory, wanted) or error from None
-    except BaseException:
-        locks.close()
+        if isinstance(error, LockHeld):
+            raise _explain_held(state_directory, wanted) or error from None
         raise
     return locks
 
@@ -188,7 +186,7 @@ def describe_orphans(state_directory: Path, ecosystems: Collection[str]) -> tupl
     files = [lock_file(state_directory, each) for each in ecosystems]
     if found := find_holders(files):
         named = [f"{program} (process {number})" for number, program in found.items()]
-        return few(named), f"Wait for it to end, or run `kill {' '.join(map(str, found))}`"
+        return ", ".join(named), f"Wait for it to end, or run `kill {' '.join(map(str, found))}`"
     spelled = shlex.join(map(str, files))
     return (
         "something that it started",
