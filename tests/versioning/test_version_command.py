@@ -317,7 +317,7 @@ def test_another_run_in_this_checkout_is_not_disturbed(
     with held.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         assert main(["version", str(uv_workspace)]) == 4
-    assert "publishes pypi from this workspace" in capsys.readouterr().err
+    assert "publishes from this workspace (pypi)" in capsys.readouterr().err
     held.unlink()
     assert git(uv_workspace, "status", "--porcelain") == ""
 

@@ -388,7 +388,8 @@ class PyPI(Resource):
             log = await self._processes.run(
                 ["git", "log", "-1", "--format=%ct"], cwd=self._config.root, timeout_s=30
             )
-            return str(log.stdout.parse(int))
+            # The date of a commit may be none.
+            return log.stdout.parse(lambda text: text.strip() and str(int(text)))
         return ""
 
 
