@@ -1257,3 +1257,18 @@ def test_what_users_get_counts_whatever_its_directory_is_called(
     commit(root, "fix: less", {source: "\n\n"})
     assert main(["version", str(root), "--dry-run"]) == 0
     assert "1.0.1  patch  fix: less" in capsys.readouterr().out
+
+
+def test_a_tag_of_a_tag_is_read_as_what_it_leads_to(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R64: git 2.39 peels one of them alone."""
+    root = repository(tmp_path / "w", PYTHON, *PYTHON_TAGS)
+    commit(root, "fix: it", {"packages/core/acme_core/a.py": "\n"})
+    git(root, "tag", "--annotate", "--message=x", "acme-core-1.2.1", "HEAD")
+    git(root, "tag", "--annotate", "--message=y", "acme-core-v1.2.1", "acme-core-1.2.1")
+    git(root, "tag", "--delete", "acme-core-1.2.1")
+    commit(root, "feat: more", {"packages/core/acme_core/b.py": "\n"})
+    assert main(["version", str(root), "--dry-run"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "acme-core 1.2.1 → 1.3.0 minor feat: more" in told

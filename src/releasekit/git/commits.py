@@ -102,9 +102,16 @@ class Commits:
 
     async def list_tags(self) -> dict[str, str]:
         """All that are here, and the commit that each leads to."""
-        form = "%(refname:strip=2)%01%(objecttype)%01%(objectname)%01%(*objectname)"
+        form = "%(refname:strip=2)%01%(*objecttype)%01%(objectname)%01%(*objectname)"
         listed = await self.run_git("for-each-ref", f"--format={form}", "refs/tags")
-        return dict(listed.parse_rows(_parse_tag))
+        rows = listed.parse_rows(_parse_tag)
+        found = {name: oid for name, _, oid in rows}
+        # Of a tag of a tag, git 2.39 says only the next one.
+        if nested := [name for name, leads_to, _ in rows if leads_to == "tag"]:
+            asked = "".join(f"{found[name]}^{{commit}}\n" for name in nested)
+            told = await self.run_git("cat-file", "--batch-check=%(objectname)", stdin=asked)
+            found |= told.parse(lambda text: dict(zip(nested, text.splitlines(), strict=True)))
+        return found
 
     async def is_shallow(self) -> bool:
         told = await self.run_git("rev-parse", "--is-shallow-repository")
@@ -296,9 +303,10 @@ def _parse_committers(told: str) -> dict[str, Signature]:
     return found
 
 
-def _parse_tag(line: str) -> tuple[str, str]:
-    name, _, oid, peeled = line.split("\x01")
-    return name, parse_id(peeled or oid)
+def _parse_tag(line: str) -> tuple[str, str, str]:
+    """With what a tag leads to, or the next one."""
+    name, leads_to, oid, peeled = line.split("\x01")
+    return name, leads_to, parse_id(peeled or oid)
 
 
 def _parse_commit(row: str) -> Commit:

@@ -143,7 +143,7 @@ async def read_changes(commits: Commits, ids: Sequence[str]) -> list[Change]:
         try:
             async with slots:
                 told = await commits.log_files(part)
-                return told.parse(lambda log: _parse_log(log, part))
+                return told.parse(_parse_log)
         except CommandFailed:
             if len(part) == 1:
                 raise
@@ -153,8 +153,10 @@ async def read_changes(commits: Commits, ids: Sequence[str]) -> list[Change]:
     return await read_parts(ids, _AT_ONCE)
 
 
-def _parse_log(log: str, asked: Sequence[str]) -> list[Change]:
-    """https://git-scm.com/docs/git-log#Documentation/git-log.txt--z"""
+def _parse_log(log: str) -> list[Change]:
+    """Of a tag of a tag, git shows the commit that it leads to, and of one that leads to none
+    nothing. https://git-scm.com/docs/git-log#Documentation/git-log.txt--z
+    """
     fields = log.split("\0")
     changes: list[Change] = []
     at = 0
@@ -168,7 +170,7 @@ def _parse_log(log: str, asked: Sequence[str]) -> list[Change]:
             files.append((status, fields[at + 1]))
             at += 2
         change = Change(
-            commit=commit,
+            commit=parse_id(commit),
             parents=tuple(parents),
             time_s=int(time) if time.isascii() and time.isdigit() else 0,
             message=message,
@@ -176,7 +178,6 @@ def _parse_log(log: str, asked: Sequence[str]) -> list[Change]:
             added=tuple(path for status, path in files if status == "A"),
         )
         changes.append(change)
-    # A tag may lead to what is no commit, of which git shows nothing.
-    if "".join(fields[at:]).strip() or not {each.commit for each in changes} <= {*asked}:
-        raise ValueError("not a commit that was asked for")
+    if "".join(fields[at:]).strip():
+        raise ValueError("no commit")
     return changes

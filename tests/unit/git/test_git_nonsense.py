@@ -39,7 +39,7 @@ READERS: dict[str, tuple[Callable[[Commits, Processes], Awaitable[object]], tupl
     "list_changed": (lambda git, _: git.list_changed(ONE, TWO), (f":1 2 {ONE} {TWO} M\0",)),
     "has": (lambda git, _: git.has(ONE, TWO), (f"{ONE} {TWO}",)),
     "list_parents": (lambda git, _: git.list_parents("HEAD"), ("1 2",)),
-    "read_changes": (lambda git, _: read_changes(git, [ONE]), (f"commit {TWO}\x001\0x\0",)),
+    "read_changes": (lambda git, _: read_changes(git, [ONE]), ("commit x\x001\0x\0",)),
     "find_adding": (lambda git, _: find_adding(git, LINE, ["a"]), (TWO,)),
     "tags_of": (lambda git, run: tags_of(git.top, run), ("v1",)),
     "changes": (lambda git, run: changes(SINCE, git.top, run), ("", f"{ONE} tree")),
