@@ -565,6 +565,8 @@ async def list_warnings(
     artifacts: Sequence[Artifact],
 ) -> list[PackageWarning]:
     """What `find` says, beside the loop, and to its end: it reads whole archives."""
+    if not artifacts:
+        return []
     return await uncancellable(asyncio.to_thread(lambda: list(find(package, artifacts))))
 
 

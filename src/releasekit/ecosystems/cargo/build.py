@@ -305,9 +305,9 @@ class Packager:
             if needed is not None:
                 beside = ("is not there, and ", " beside it") if needed in absent else ("", "")
                 reason = f"{needed}, which it needs, {'could not be packaged'.join(beside)}"
-                failure = self._make_failure(name, reason, log, (), absent & {needed})
-                failure.premature = True  # its own build is not at fault
-                batch.failed[name] = failure
+                batch.failed[name] = self._make_failure(
+                    name, reason, log, absent=absent & {needed}, blamed=needed
+                )
 
     def _find_lacking_the_same(self, culprit: str, text: str, batch: CrateBatch) -> list[str]:
         """Those that need what cargo does not find for the culprit: it names only one at a time."""
@@ -320,8 +320,16 @@ class Packager:
         return [name for name in batch.left if name != culprit and lacks(name) & lacks(culprit)]
 
     def _make_failure(
-        self, name: str, words: str, log: Log, tail: Sequence[str], absent: Collection[str] = ()
+        self,
+        name: str,
+        words: str,
+        log: Log,
+        tail: Sequence[str] = (),
+        *,
+        absent: Collection[str] = (),
+        blamed: str = "",
     ) -> BuildFailed:
+        """`blamed` is the crate that is at fault, empty for its own."""
         hint = log.hint
         missing = {*absent, *self._find_missing("\n".join(tail))}
         if missing:
@@ -341,7 +349,7 @@ class Packager:
             f"cargo:{name} could not be packaged: {words}",
             log=tuple(tail[-TAIL_LINES:]),
             hint=hint,
-            premature=bool(missing),
+            premature=bool(missing or blamed),
         )
 
     def _find_missing(self, text: str) -> set[str]:

@@ -52,7 +52,6 @@ _KINDS: Final = {
     "dev": DependencyKind.DEV,
 }
 TIMEOUT_S: Final = 120.0
-_SHOWN: Final = 80
 _WILD: Final = re.compile(r"""["']\s*[*xX]\s*["']""")
 _LINKED: Final = frozenset({"cdylib", "staticlib"})
 _USED: Final = frozenset({"lib", "rlib", "dylib", "proc-macro", "bin"})
