@@ -133,7 +133,7 @@ class Timesheet:
         for node, count in counts.items():
             for attempt in self.lives[node].attempts if count > 1 else ():
                 for piece in self.within(attempt):
-                    if piece.what in WORK:
+                    if piece.what in WORK and piece.lasts:
                         found[piece.what] += (count - 1) * piece.lasts
         return found
 

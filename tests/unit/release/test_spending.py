@@ -161,6 +161,14 @@ def test_one_build_of_several_packages_counts_once(bench: Bench) -> None:
     assert bench.spending.run.total.seconds["upload"] == 3
 
 
+def test_a_build_of_several_packages_that_ends_at_once_counts_nothing(bench: Bench) -> None:
+    bench.workspace.batch = True
+    bench.workspace.build_s = 0.0
+    spent = bench.spent(plan(*(package(name) for name in "abc")))
+    assert [dict(spent[name].seconds) for name in "abc"] == [{"upload": 1}] * 3
+    assert bench.spending.run.total.seconds == {"upload": 3}
+
+
 def test_what_waits_for_a_slot_says_so(bench: Bench) -> None:
     made = plan(*(package(name) for name in "abc"))
     spent = bench.spent(made, concurrency=1, build_concurrency=3)
