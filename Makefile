@@ -128,6 +128,10 @@ search: .venv ## every broken program and seeded run, then ever new seeds, for S
 	SEARCH=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal $(addprefix tests/,$(SEARCHED))
 	$(BIN)/python tests/search.py $(SECONDS)
 
+# Their sources are fetched, or below PEERS=DIRECTORY: see tests/peers/README.md.
+peers: .venv ## try what cargo, npm, uv, Go, Maven and others test; fails for what is new
+	PYTHONPATH=tests $(BIN)/python -m peers $(ONLY)
+
 # The parts: what each prints stands in docs/performance.md. Releases beside their peers are written
 # into it by the bench itself. QUICK=1 measures the least of everything once, and writes nothing.
 bench: .venv ## measure what docs/performance.md tells, and write its tables; QUICK=1: 3 minutes
@@ -191,4 +195,4 @@ $(BIN)/actionlint: $(BIN)/.complete
 	test -x $@ || (set -x; GOBIN="$(CURDIR)/$(BIN)" GOFLAGS=-modcacherw \
 		$$go install github.com/rhysd/actionlint/cmd/actionlint@v$(ACTIONLINT_VERSION)) && touch $@
 
-.PHONY: help demo test gitea unit expect lint types pictures act proofs search bench lock docs site .venv
+.PHONY: help demo test gitea unit expect lint types pictures act proofs search peers bench lock docs site .venv

@@ -77,10 +77,13 @@ class World:
 
 
 def load(path: Path) -> World:
-    document = json.loads(path.read_text())
+    return read(path.stem, json.loads(path.read_text()))
+
+
+def read(name: str, document: Mapping[str, Any]) -> World:
     expected = document["expected"]
     return World(
-        name=path.stem,
+        name=name,
         ecosystem=document["ecosystem"],
         at=document["at"],
         config=document["config"],
