@@ -130,7 +130,7 @@ search: .venv ## every broken program and seeded run, then ever new seeds, for S
 
 # Their sources are fetched, or below PEERS=DIRECTORY: see tests/peers/README.md.
 peers: .venv ## try what cargo, npm, uv, Go, Maven and others test; fails for what is new
-	PYTHONPATH=tests $(BIN)/python -m peers $(ONLY)
+	PEERS="$(PEERS)" PYTHONPATH=tests $(BIN)/python -m peers $(ONLY)
 
 # The parts: what each prints stands in docs/performance.md. Releases beside their peers are written
 # into it by the bench itself. QUICK=1 measures the least of everything once, and writes nothing.

@@ -3,7 +3,7 @@
     PYTHONPATH=tests python -m peers [--ecosystem NAME] [--only PATTERN] [--keep]
 
 The verdict on each case is in build/peers/verdicts.json. The exit status is 1 where there is a
-fault, and 2 where a source is missing.
+fault, and 2 where a source cannot be fetched.
 """
 
 from __future__ import annotations
@@ -67,11 +67,12 @@ def main() -> int:
             print(f"\n## {name}\n{row['why']}")
     print(_table([peer for peer, _ in cases], verdicts))
     print(f"{time.monotonic() - began:.0f} s")
-    missing = [name for name, each in fetched.items() if each.directory is None]
-    for name in missing:
-        print(f"missing: {name}: {fetched[name].what}")
-    faults = any(verdict.kind == "fault" for verdict in verdicts)
-    return 1 if faults else 2 if missing else 0
+    for name, each in fetched.items():
+        if each.directory is None:
+            print(f"missing: {name}: {each.what}")
+    if any(verdict.kind == "fault" for verdict in verdicts):
+        return 1
+    return 2 if any(each.failed for each in fetched.values()) else 0
 
 
 def _forget_environment() -> None:

@@ -1,8 +1,8 @@
 """Where the test suites of other projects come from. What is fetched is never committed.
 
 Archives are those of a registry or of Debian, each the newest that there is. Where none has the
-tests, PEERS names a directory with checkouts by their names here, and a checkout there is taken
-before an archive.
+tests, PEERS names a directory for checkouts by their names here; one that is there is taken before
+an archive, and one that is not is cloned.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 import lzma
+import os
 import re
 import shutil
 import subprocess
@@ -45,23 +46,28 @@ class Source:
 
 @dataclass(frozen=True)
 class Fetched:
-    """`what` is the file that was unpacked, or the commit of a checkout; without a `directory`, why
-    there is none.
+    """`what` is the file that was unpacked, or the commit of a checkout. Without a `directory`,
+    `what` says why, and `failed` that it should be there.
     """
 
     directory: Path | None
     what: str
+    failed: bool = False
 
 
 def fetch(source: Source, into: Path, checkouts: Path | None) -> Fetched:
-    """Unpacked below `into`, unless it is there already."""
-    if checkouts and (checkouts / source.name).is_dir():
-        directory = checkouts / source.name
-        argv = ["git", "-C", str(directory), "describe", "--always", "--dirty"]
-        done = subprocess.run(argv, capture_output=True, text=True, check=False)
-        return Fetched(directory, f"{directory} {done.stdout.strip()}")
+    """An archive is unpacked below `into`, and what none has is cloned to `checkouts`, unless it is
+    there already.
+    """
+    checkout = checkouts / source.name if checkouts else None
+    if checkout and not (checkout.is_dir() or source.archive):
+        _git("clone", "--quiet", "--depth", "1", source.git, str(checkout))
+    if checkout and checkout.is_dir():
+        commit = _git("-C", str(checkout), "rev-parse", "HEAD")
+        return Fetched(checkout, f"{source.git} {commit}")
     if not source.archive:
-        return Fetched(None, f"no registry has it; clone {source.git} to PEERS/{source.name}")
+        what = f"no registry has it, and it is not at PEERS/{source.name}: {source.git}"
+        return Fetched(None, what, failed=checkout is not None)
     kind, _, name = source.archive.partition(":")
     with httpx.Client(follow_redirects=True, timeout=120.0) as client:
         try:
@@ -70,10 +76,18 @@ def fetch(source: Source, into: Path, checkouts: Path | None) -> Fetched:
             if not directory.is_dir():
                 _unpack(url, _get(client, url), digest, directory)
         except (httpx.HTTPError, LookupError, ValueError) as error:
-            return Fetched(None, f"{source.archive}: {type(error).__name__}: {error}")
+            what = f"{source.archive}: {type(error).__name__}: {error}"
+            return Fetched(None, what, failed=True)
     # Most archives have all they contain in one directory.
     inner = [*directory.iterdir()]
     return Fetched(inner[0] if len(inner) == 1 and inner[0].is_dir() else directory, url)
+
+
+def _git(*arguments: str) -> str:
+    environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0"}
+    argv = ["git", *arguments]
+    done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
+    return done.stdout.strip()
 
 
 def _get(client: httpx.Client, url: str) -> bytes:
