@@ -12,11 +12,13 @@ from pathlib import Path
 
 @cache
 def _make_top() -> Path:
-    return Path(tempfile.mkdtemp(prefix="releasekit-tests-", dir="/var/tmp"))
+    top = Path(tempfile.mkdtemp(prefix="releasekit-tests-", dir="/var/tmp"))
+    top.chmod(0o711)  # for the runs of other users
+    return top
 
 
 def make_outside(name: str) -> Path:
-    """A new one, whose name begins like this."""
+    """A new one, whose name begins like this, and which is closed to other users."""
     return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=_make_top()))
 
 

@@ -106,12 +106,11 @@ class Template:
 def carried_out(case: Case, template: Template) -> Iterator[Ended]:
     """The run, in a directory that is removed afterwards."""
     with contextlib.ExitStack() as stack:
+        place = make_outside("case") if case.sandboxed else None
+        if place and case.uid is not None:
+            place.chmod(0o711)
         directory = stack.enter_context(
-            tempfile.TemporaryDirectory(
-                prefix="hostile-",
-                dir=make_outside("case") if case.sandboxed else None,
-                ignore_cleanup_errors=True,
-            )
+            tempfile.TemporaryDirectory(prefix="hostile-", dir=place, ignore_cleanup_errors=True)
         )
         root = Path(directory).resolve()
         values = {"{root}": str(root)}
