@@ -47,6 +47,8 @@ def test_a_second_run_loses_no_token(what: str, judge: Judge) -> None:
     """R50, R53, R54, R55: not to a server that the first run named, not into a file, and not to a
     program that it left, by arguments, environment or memory.
     """
+    if POISONS[what].sign:
+        require_tool("gpg")
     with _serving() as wires:
         ended = judge(second_run(what, [each.url for each in wires]))
     _check_secrets(ended, *wires)

@@ -401,6 +401,28 @@ def test_scripts_run_as_npm_runs_them_once_and_see_no_secret(
     assert (root / "order.txt").read_text().splitlines() == order
 
 
+def test_a_shim_of_npm_is_not_taken_for_npm_itself(program: Program, tmp_path: Path) -> None:
+    """R68: node may find some of npm's modules from anywhere, as Debian's does, and not the others;
+    and scripts get the npm that packs.
+    """
+    npm = require_tool("npm")
+    root = npm_workspace(tmp_path / "workspace", {"core": ()})
+    look = "require('fs').copyFileSync(process.env.npm_execpath, 'index.js')"
+    path = root / "packages" / "core" / "package.json"
+    document = json.loads(path.read_text())
+    write_json(path, {**document, "scripts": {"prepack": f'node -e "{look}"'}})
+    shim = tmp_path / "shims" / "npm"
+    write_json(shim.parent / "node_modules" / "npm-packlist" / "package.json", {"main": "x.js"})
+    (shim.parent / "node_modules" / "npm-packlist" / "x.js").touch()
+    shim.write_text(f'#!/bin/sh\nexec "{npm}" "$@"\n')
+    shim.chmod(0o755)
+    known = Program(program.home, {"PATH": f"{shim.parent}:{os.environ['PATH']}"})
+    run = known.run("publish", root, "--registry", f"dir:{tmp_path / 'registry'}")
+    assert run.code == 0, run.out + run.err
+    (tarball,) = (tmp_path / "registry").rglob("*.tgz")
+    assert "require('../lib/cli.js')" in members(tarball)["package/index.js"]
+
+
 @pytest.mark.parametrize(
     ("addressed", "flag", "tools"),
     [(False, "--registry", ["npm"]), (True, "--@acme:registry", ["npm", "pnpm"])],

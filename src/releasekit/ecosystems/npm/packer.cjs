@@ -9,20 +9,23 @@ const path = require('node:path')
 const readline = require('node:readline')
 const { createRequire } = require('node:module')
 
-// Where npm's own modules are: beside the npm on PATH, or where node was installed with one.
+// Where npm's own modules are: with the npm on PATH, unless that is a shim, or where node was
+// installed with one. Debian's node finds some of them, not all, from any place.
 // https://docs.npmjs.com/cli/configuring-npm/folders#global-installation
 function npmRequire (npm) {
   const beside = path.dirname(process.execPath)
   const candidates = [
-    ...(npm ? [fs.realpathSync(npm)] : []),
-    path.join(beside, '..', 'lib', 'node_modules', 'npm', 'package.json'),
-    path.join(beside, 'node_modules', 'npm', 'package.json'),
+    ...(npm ? [path.join(fs.realpathSync(npm), '..', '..')] : []),
+    path.join(beside, '..', 'lib', 'node_modules', 'npm'),
+    path.join(beside, '..', 'share', 'nodejs', 'npm'),
+    path.join(beside, 'node_modules', 'npm'),
   ]
-  for (const candidate of candidates) {
-    const found = createRequire(candidate)
+  for (const root of candidates) {
+    const found = createRequire(path.join(root, 'package.json'))
     try {
+      if (found('./package.json').name !== 'npm') continue
       found.resolve('npm-packlist')
-      return { require: found, root: path.dirname(candidate) }
+      return { require: found, root }
     } catch {
       continue
     }
@@ -103,7 +106,7 @@ async function runIfDeclared (event, { directory, root, ignoreScripts }, log) {
       env: {
         INIT_CWD: root,
         npm_command: 'publish',
-        npm_execpath: path.join(npm.root, 'npm-cli.js'),
+        npm_execpath: path.join(npm.root, 'bin', 'npm-cli.js'),
         npm_node_execpath: process.execPath,
       },
     })
