@@ -127,7 +127,7 @@ class Problem(StrEnum):
     DIST_DOES_NOT_FIT = "RK-308", "A file in `dist` does not fit the plan"
     NOT_AS_PLANNED = "RK-309", "The sources differ from those of the plan file"
     WARNING_OF_PLAN = "RK-310", "A warning counts as an error"
-    NEVER_TAKEN = "RK-311", "The registry does not accept such a version"
+    NEVER_TAKEN = "RK-311", "The registry does not accept such a package"
     NO_SUCH_DEPENDENCY = "RK-312", "A dependency names no package of the workspace"
     ALL_AT_ONCE = "RK-313", "Packages of one upload need others in between"
     GO_REPLACED = "RK-314", "A Go module would differ for its users"

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 ENTRY = {
     "name": "a", "version": "1.0.0", "manifest_path": "/w/a/Cargo.toml", "publish": ["x"],
     "dependencies": [], "description": None, "license": None, "license_file": None,
+    "homepage": None, "documentation": None, "repository": None, "keywords": [], "categories": [],
+    "features": {},
 }  # fmt: skip
 CRATES_IO = Destination(name="crates-io")
 
@@ -324,7 +326,8 @@ def test_metadata_tells_of_a_recent_cargo(
 def test_what_crates_io_wants_is_missed() -> None:
     said = {"workspace_root": "/w", "packages": [ENTRY]}
     (found,) = discover.parse_metadata(json.dumps(said), Path("/w"))
-    assert found.lacks == ("description", "license")
+    missing = [refusal.what.partition(",")[0] for refusal in found.refused]
+    assert missing == ["package.description is missing", "package.license is missing"]
     assert found.publish == ("x",)
     assert found.needs == ()
 
@@ -334,7 +337,6 @@ def packaged(
     *crates: Crate,
     search: str,
     edges: Mapping[str, list[str]],
-    demanding: bool = False,
     lost: dict[str, BuildFailed] | None = None,
 ) -> dict[str, Built]:
     """What a packager makes of them all that has the programs on `search`, a PATH."""
@@ -348,21 +350,11 @@ def packaged(
                 scratch=scratch,
                 logs=fakes.logs(scratch),
                 environment={},
-                demanding=demanding,
                 lost={} if lost is None else lost,
             )
             return await packager.package({name: scratch / name for name in edges})
 
     return asyncio.run(main())
-
-
-def test_it_is_missed_before_anything_is_built(tmp_path: Path) -> None:
-    bare = replace(crate(tmp_path, "a"), lacks=("description", "license"))
-
-    built = packaged(tmp_path, bare, search=str(tmp_path), edges={"a": []}, demanding=True)
-    error = built["a"]
-    assert isinstance(error, BuildFailed)
-    assert str(error) == "cargo:a: crates.io takes no crate without description and license"
 
 
 def test_without_cargo_nothing_is_packaged(tmp_path: Path) -> None:
@@ -597,6 +589,8 @@ def test_a_crate_that_takes_one_version_only_says_so(tmp_path: Path) -> None:
         (by_version("x", "*"), "", 'is "*", which crates.io refuses'),
         (by_version("x", registry="sparse+https://a.b/"), "", "accepts no dependency from"),
         (by_version("x", registry="https://github.com/rust-lang/crates.io-index"), "", ""),
+        (by_version("x", "*", kind="dev", is_wild=True), "", 'is "*", which crates.io refuses'),
+        (by_version("x", registry="sparse+https://a.b/", kind="dev"), "", "accepts no dependency"),
     ],
 )
 def test_a_need_that_cargo_cannot_publish_is_known_from_the_manifest(

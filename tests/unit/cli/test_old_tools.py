@@ -58,7 +58,9 @@ def _root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "description": "Acme",
         "license": "MIT",
         "license_file": None,
-        "dependencies": [],
+        **dict.fromkeys(("homepage", "documentation", "repository")),
+        **{key: [] for key in ("dependencies", "keywords", "categories")},
+        "features": {},
         "targets": [{"kind": ["lib"], "crate_types": ["lib"]}],
     }
     metadata = json.dumps({"workspace_root": str(root), "packages": [crate]})

@@ -80,10 +80,6 @@ VERIFY_OFF: Final = (
     "If it compiles on other machines or with other features only, `[cargo] verify = false` "
     "publishes crates without compiling them."
 )
-METADATA: Final = (
-    "Write it into [package], or into [workspace.package] and inherit it: "
-    "https://doc.rust-lang.org/cargo/reference/publishing.html"
-)
 
 
 @dataclass(slots=True)
@@ -107,8 +103,7 @@ class CrateBatch:
 class Packager:
     """What the calls of a run share. `crates` are all members; `edges` what each of them needs
     among the others; `stand_in` is the index of what stands in for crates.io; `indexes` are those
-    that can be mirrored. A `demanding` registry, as crates.io, takes no crate without a description
-    and a license. `lost` are the crates that other calls could not package.
+    that can be mirrored. `lost` are the crates that other calls could not package.
     """
 
     processes: Processes
@@ -120,25 +115,17 @@ class Packager:
     stand_in: str = ""
     indexes: Indexes | None = None
     verify: bool = False
-    demanding: bool = False
     lost: dict[str, BuildFailed] = field(default_factory=dict)
 
     async def package(self, directories: Mapping[str, Path]) -> dict[str, Built]:
         """The crates of one workspace, each into the directory of its name."""
         names = list(directories)
         batch = CrateBatch(names)
-        if self.demanding:
-            for name in names:
-                if lacks := self.crates[name].lacks:
-                    words = f"crates.io takes no crate without {' and '.join(lacks)}"
-                    batch.failed[name] = BuildFailed(
-                        f"cargo:{name}: {words}", hint=METADATA, problem=Problem.NOT_A_PACKAGE
-                    )
         if self.processes.which("cargo") is None:
             error = BuildFailed(
                 "cargo is not on PATH", hint=TOOL.install, problem=Problem.BUILD_TOOL
             )
-            return {**dict.fromkeys(names, error), **batch.failed}
+            return dict.fromkeys(names, error)
         for name in names:
             if culprits := sorted(self.lost.keys() & self._closure(name)):
                 batch.failed[name] = BuildFailed(

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from releasekit.decided import Edge, VersionGroup
-from releasekit.ecosystems.cargo import TOOL
+from releasekit.ecosystems.cargo import TOOL, crates_io
 from releasekit.ecosystems.cargo.destination import CRATES_IO
 from releasekit.ecosystems.cargo.requirements import Requirement
 from releasekit.ecosystems.cargo.roots import inherits_version
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from releasekit.config.values import PinMode
+    from releasekit.ecosystems.cargo.crates_io import Refusal
     from releasekit.ecosystems.cargo.destination import Destination
     from releasekit.host.process import Processes
 
@@ -98,9 +99,9 @@ class Need:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crate:
     """One member. `publish` is None for anywhere, else the names of the registries it may go to;
-    `lacks` are missing fields that crates.io requires. A crate that `is_foreign` is linked by other
-    languages only, as those of maturin and napi are. `tool` is the cargo of the workspace, where it
-    is known to be recent enough.
+    `refused` is what crates.io, but no other registry, refuses. A crate that `is_foreign` is linked
+    by other languages only, as those of maturin and napi are. `tool` is the cargo of the workspace,
+    where it is known to be recent enough.
     """
 
     name: str
@@ -109,7 +110,7 @@ class Crate:
     workspace: Path
     publish: tuple[str, ...] | None
     needs: tuple[Need, ...]
-    lacks: tuple[str, ...] = ()
+    refused: tuple[Refusal, ...] = ()
     is_foreign: bool = False
     tool: str = ""
 
@@ -154,10 +155,7 @@ def parse_metadata(text: str, directory: Path) -> list[Crate]:
     is_recent = _OF_RECENT in document and workspace == directory and TOOL.admits(_RECENT)
     crates = []
     for package in document["packages"]:
-        publish = package["publish"]
-        lacks = [] if package["description"] else ["description"]
-        if not (package["license"] or package["license_file"]):
-            lacks.append("license")
+        publish, needs = package["publish"], tuple(_parse_needs(package, workspace))
         # https://doc.rust-lang.org/reference/linkage.html
         kinds = {kind for target in package.get("targets", ()) for kind in target["kind"]}
         crate = Crate(
@@ -166,8 +164,8 @@ def parse_metadata(text: str, directory: Path) -> list[Crate]:
             manifest=Path(package["manifest_path"]),
             workspace=workspace,
             publish=None if publish is None else tuple(publish),
-            needs=tuple(_parse_needs(package, workspace)),
-            lacks=tuple(lacks),
+            needs=needs,
+            refused=crates_io.find_refusals(package, needs),
             is_foreign=bool(kinds & _LINKED) and kinds.isdisjoint(_USED),
             tool=f"{TOOL.program} {_RECENT} or later" if is_recent else "",
         )
@@ -237,7 +235,7 @@ def explain_unpublishable_need(
     Cargo publishes neither paths nor repositories, but the version beside them.
     https://doc.rust-lang.org/cargo/reference/specifying-dependencies.html#multiple-locations
     """
-    if need.kind == "dev":
+    if need.is_stripped:
         return ""
     if not need.has_version and (need.git or (need.path and need.name not in crates)):
         place = need.git.removeprefix("git+") or str(need.path)

@@ -25,27 +25,28 @@ from releasekit.ecosystems.interface import Discovery, Services, Target, Trial
 from releasekit.ecosystems.shared.artifacts import find_too_large
 from releasekit.ecosystems.shared.packages import batched
 from releasekit.ecosystems.shared.tools import find_tool
-from releasekit.errors import PlanError, map_all
+from releasekit.errors import PlanError, join_errors
 from releasekit.host import durable
 from releasekit.host.scratch import scratch
-from releasekit.model import Action, PackageId
+from releasekit.model import Action, PackageId, PackageWarning, WarningName
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.config.config import Config
     from releasekit.config.values import PinMode
     from releasekit.decided import Edge, Ranges, VersionGroup
     from releasekit.ecosystems.cargo import Options
+    from releasekit.ecosystems.cargo.crates_io import Refusal
     from releasekit.ecosystems.cargo.destination import Destination
     from releasekit.ecosystems.cargo.discover import Crate
     from releasekit.ecosystems.cargo.requirements import PathDependency
     from releasekit.ecosystems.directory import Layout
     from releasekit.ecosystems.interface import Built, Into, Registry
     from releasekit.errors import BuildFailed
-    from releasekit.model import Artifact, Package, PackageWarning, PlannedPackage
+    from releasekit.model import Artifact, Package, PlannedPackage
     from releasekit.versioning.edits import Edits
 
 # The build reads cargo's output, so no configuration file may change its form.
@@ -107,16 +108,21 @@ class CargoTarget(Target):
         if self._index:
             self.is_new, self.rights = self._index.is_new, self._index
             self.find_earliest = self._index.find_earliest
+            self.find_excess = self._find_excess
             self.trust = self._index if workspace.cargo.destination.is_crates_io else None
 
     def plan_notes(self, planned: Sequence[PlannedPackage], /) -> str:
         notes = [self._index.plan_notes(planned)] if self._index else []
         built = [each.package for each in planned if each.action is Action.PUBLISH]
         sent = {each.package.id.name for each in planned if each.is_built}
-        map_all(
-            self._refuse_unpublishable,
-            [crate for name, crate in self._found.crates.items() if name in sent],
-        )
+        refused = [
+            refusal
+            for name, crate in self._found.crates.items()
+            if name in sent
+            for refusal in self._list_refusals(crate)
+        ]
+        if refused:
+            raise join_errors(refused)
         if not self._verifies and not all(package.prebuilt for package in built):
             notes.append(UNVERIFIED)
         return ". ".join(filter(None, notes))
@@ -135,19 +141,45 @@ class CargoTarget(Target):
         ]
         return ", ".join(dict.fromkeys(found))
 
-    def _refuse_unpublishable(self, crate: Crate) -> None:
+    def _list_refusals(self, crate: Crate) -> Iterator[PlanError]:
         cargo, crates = self._found.cargo, self._found.crates
-        on_crates_io = self._index is not None and cargo.destination.is_crates_io
         for need in crate.needs:
             why = discover.explain_unpublishable_need(
-                need, crates, on_crates_io=on_crates_io, pins=cargo.pin
+                need, crates, on_crates_io=self._is_on_crates_io, pins=cargo.pin
             )
             if why:
-                raise PlanError(
+                yield PlanError(
                     f"{crate.manifest}: the dependency {need.name} {why}",
                     hint=f'Give {need.name} the version that users get: version = "…".',
                     problem=Problem.CANNOT_PIN,
                 )
+        for refusal in crate.refused if self._is_on_crates_io else ():
+            if not self._is_perhaps_raised(refusal, crate.name):
+                yield PlanError(
+                    f"{crate.manifest}: {refusal.what}",
+                    hint=f"{refusal.cure}.",
+                    problem=Problem.NEVER_TAKEN,
+                )
+
+    def _find_excess(self, planned: Sequence[PlannedPackage]) -> Mapping[PackageId, PackageWarning]:
+        return {
+            each.package.id: PackageWarning(
+                name=WarningName.OVER_LIMIT,
+                message=f"{refusal.what}, unless it has agreed to more: {refusal.cure.lower()}",
+            )
+            for each in planned
+            if each.is_built and self._is_on_crates_io
+            for refusal in self._found.crates[each.package.id.name].refused
+            if self._is_perhaps_raised(refusal, each.package.id.name)
+        }
+
+    @property
+    def _is_on_crates_io(self) -> bool:
+        return self._index is not None and self._found.cargo.destination.is_crates_io
+
+    def _is_perhaps_raised(self, refusal: Refusal, name: str) -> bool:
+        is_new = self._index is not None and self._index.is_new(PackageId(discover.ECOSYSTEM, name))
+        return refusal.is_raised and not is_new
 
     def published_edges(self, released: Mapping[str, str], /) -> Iterable[Edge]:
         found = self._found
@@ -174,8 +206,8 @@ class CargoTarget(Target):
     async def find_warnings(
         self, _package: Package, artifacts: Sequence[Artifact], /
     ) -> list[PackageWarning]:
-        on_crates_io = self._index is not None and self._found.cargo.destination.is_crates_io
-        return [*find_too_large(artifacts, MAX_CRATE_BYTES, _LARGER)] if on_crates_io else []
+        found = find_too_large(artifacts, MAX_CRATE_BYTES, _LARGER)
+        return [*found] if self._is_on_crates_io else []
 
     def try_out(self, package: Package, _shared: Path, /) -> Trial:
         """Cargo asks a sparse index again each time, so that its own cache does no harm."""
@@ -319,7 +351,6 @@ class CargoWorkspace:
             stand_in=cargo_config.stand_in,
             indexes=cargo.indexes(cargo_config, self.crates),
             verify=cargo.options.verify,
-            demanding=cargo.destination.is_crates_io,
             lost={} if is_alone else self.lost,
         )
         directories = {package.id.name: into(package) for package in packages}
