@@ -33,28 +33,28 @@ def tool(_root: Path) -> list[str]:
 def distilled(root: Path, config: Mapping[str, Any]) -> tuple[dict[str, Any], Expected]:
     tops = ["."] if (root / MANIFEST).is_file() else []
     tops += config.get("workspaces", [])
-    found = [_metadata(root / top, "--no-deps", "--offline") for top in tops]
+    found = [metadata(root / top, "--no-deps", "--offline") for top in tops]
     packages = [package for document in found for package in document["packages"]]
     directories = {Path(package["manifest_path"]).parent for package in packages}
     names = {package["name"] for package in packages}
     manifests = {}
     for directory in sorted({*directories, *(root / top for top in tops)}):
-        document = tomllib.loads((directory / MANIFEST).read_text())
+        document = tomllib.loads((directory / MANIFEST).read_text("utf-8-sig"))
         where = Path(os.path.relpath(directory, root)).as_posix()
         manifests[where] = _kept(document, directory, names, directories)
     patched = any("patch" in kept for kept in manifests.values())
-    resolved = [_metadata(root / top, "--all-features") for top in tops] if patched else found
-    return {"manifests": manifests}, _expected(packages, resolved, patched=patched)
+    resolved = [metadata(root / top, "--all-features") for top in tops] if patched else found
+    return {"manifests": manifests}, expected(packages, resolved, patched=patched)
 
 
-def _metadata(directory: Path, *arguments: str) -> dict[str, Any]:
+def metadata(directory: Path, *arguments: str) -> dict[str, Any]:
     argv = ["cargo", "metadata", "--format-version", "1", *arguments]
     done = subprocess.run(argv, cwd=directory, check=True, stdout=subprocess.PIPE)
     document: dict[str, Any] = json.loads(done.stdout)
     return document
 
 
-def _expected(
+def expected(
     packages: list[dict[str, Any]], documents: list[dict[str, Any]], *, patched: bool
 ) -> Expected:
     """Edges are the paths that dependencies lead to, and where something is patched what cargo has

@@ -14,21 +14,25 @@ from packaging.licenses import InvalidLicenseExpression, canonicalize_license_ex
 
 from releasekit.text.escape import clip
 
-# Of SPDX's list 3.28, which crates.io has, those that `packaging` may not have yet.
+# Of what crates.io's parser knows, what `packaging` may not know yet.
 # https://github.com/EmbarkStudios/spdx/blob/main/src/identifiers.rs
 _LICENSES: Final = frozenset(
-    """ALGLIB-Documentation Advanced-Cryptics-Dictionary BOLA-1.1 BSD-3-Clause-Tso
-    BSD-Mark-Modifications Buddy CAPEC-tou ESA-PL-permissive-2.4 ESA-PL-strong-copyleft-2.4
-    ESA-PL-weak-copyleft-2.4 GFDL-1.1-invariants GFDL-1.1-no-invariants GFDL-1.2-invariants
-    GFDL-1.2-no-invariants GFDL-1.3-invariants GFDL-1.3-no-invariants HPND-SMC
-    HPND-sell-variant-critical-systems ISO-permission MIT-STK MMPL-1.0.1 NIST-PD-TNT NOASSERTION
-    OSC-1.0 OSSP OpenMDW-1.0 ParaType-Free-Font-1.3 SGMLUG-PM TekHVC UnRAR Vixie-Cron WTFNMFPL
-    WordNet X11-no-permit-persons hyphen-bulgarian
+    """ALGLIB-Documentation Advanced-Cryptics-Dictionary BOLA-1.1 BSD-2-Clause-pos-unchanged
+    BSD-3-Clause-OpenWebUI BSD-3-Clause-Tso BSD-Mark-Modifications BSD-Source-Code-no-disclaimer
+    BSD-Source-alt-GPL BSD-ask-to-endorse Brian-Gladman-3-Clause-no-conversion Buddy Bugroff
+    CAPEC-tou CC-BY-NC-3.0-IGO ESA-PL-permissive-2.4 ESA-PL-strong-copyleft-2.4
+    ESA-PL-weak-copyleft-2.4 FDK-MPEG-H GFDL-1.1-invariants GFDL-1.1-no-invariants
+    GFDL-1.2-invariants GFDL-1.2-no-invariants GFDL-1.3-invariants GFDL-1.3-no-invariants
+    HPND-SMC HPND-sell-variant-critical-systems Hippocratic-3.0-core ISO-permission Informatica
+    MIT-STK MMPL-1.0.1 MVT-1.1 NIST-PD-TNT NOASSERTION OSC-1.0 OSSP OpenMDW-1.0
+    ParaType-Free-Font-1.3 SGMLUG-PM TekHVC UnRAR Vixie-Cron WTFNMFPL WordNet
+    X11-no-permit-persons atc-game hyphen-bulgarian
     """.split()  # noqa: SIM905 # a line for each would be no clearer
 )
 _EXCEPTIONS: Final = frozenset(
-    """Classpath-exception-2.0-short Simple-Library-Usage-exception kvirc-openssl-exception
-    rsync-linking-exception sqlitestudio-OpenSSL-exception
+    """Classpath-exception-2.0-short Google-Patent-WebM Simple-Library-Usage-exception
+    Spelling-Provider-LGPL-exception kvirc-openssl-exception rsync-linking-exception
+    sqlitestudio-OpenSSL-exception
     """.split()  # noqa: SIM905 # a line for each would be no clearer
 )
 # https://github.com/EmbarkStudios/spdx/blob/main/src/lexer.rs

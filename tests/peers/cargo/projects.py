@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import re
-import subprocess
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from peers import ours
-from peers.scenarios import EQUAL, Case, Files, Peer, Verdict
-from peers.sources import Source
-from world import cargo, facts
-from world.test_world import differences
+from peers.scenarios import Files, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +39,13 @@ _CALL: Final = re.compile(r"\.(?:file|symlink|symlink_dir|executable|no_manifest
 _START: Final = re.compile(
     r"\b(?:project\(\)|project_in\([^)]*\)|ProjectBuilder::new\(|git::(?:new|repo|new_repo)\()"
 )
-_REGISTRIES: Final = """\
+_CONFIG: Final = """\
+[source.crates-io]
+replace-with = "empty"
+[source.empty]
+local-registry = "{empty}"
+[net]
+offline = true
 [registries.alternative]
 index = "sparse+http://127.0.0.1:9/index/"
 [registries.other]
@@ -52,41 +54,35 @@ index = "sparse+http://127.0.0.1:9/other/"
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "\\": "\\", '"': '"', "'": "'"}
 
 
-def read_plans(checkout: Path) -> Iterator[Case]:
+def read(checkout: Path, *suites: str) -> Iterator[tuple[str, Files | None]]:
+    """Each project of each test, by `SUITE::TEST#NUMBER`; None for one that the test computes."""
     for path in sorted(checkout.glob("tests/testsuite/*.rs")):
-        for name, files in _read_suite(path):
-            yield Case(name=name, judge=functools.partial(_judge_plan, files))
+        if not suites or path.stem in suites:
+            yield from _read_suite(path)
 
 
-def _judge_plan(files: Files | None, directory: Path) -> Verdict:
-    """Versions, what is private, and edges, beside `cargo metadata`."""
+def write(files: Files | None, directory: Path) -> Path | Verdict:
+    """The project, in a repository of its own, and where in it its Cargo.toml is; what is not of it
+    is on no registry, and no network is asked.
+    """
     if files is None:
         return Verdict("unusable", "the test computes what it writes")
-    root = directory / "repository"
+    root, empty = directory / "repository", directory / "empty" / "index"
     try:
         files.write(root)
     except ValueError as error:
         return Verdict("unusable", str(error))
+    empty.mkdir(parents=True)
     (directory / ".cargo").mkdir()
-    (directory / ".cargo" / "config.toml").write_text(_REGISTRIES)
+    (directory / ".cargo" / "config.toml").write_text(_CONFIG.format(empty=empty.parent))
     ours.commit(root)
-    planned = ours.plan(root)
-    try:
-        shape, expected = cargo.distilled(root, {})
-    except subprocess.CalledProcessError:
-        if planned.code:
-            return EQUAL
-        return Verdict("fault", f"cargo metadata refuses it\n{planned.out}{planned.error}")
-    if planned.code:
-        return Verdict("fault", planned.error)
-    document = {"ecosystem": "cargo", "at": ".", "config": {}, "shape": shape}
-    world = facts.read("cargo", {**document, "expected": expected.document()})
-    wrong = differences(planned.packages, world)
-    return Verdict("fault", f"{wrong}\n{planned.error}") if wrong else EQUAL
+    tops = {PurePosixPath(name).parent for name in files.files if name.endswith("Cargo.toml")}
+    least = min((len(top.parts) for top in tops), default=0)
+    first = [top for top in tops if len(top.parts) == least]
+    return root / first[0] if len(first) == 1 else root
 
 
 def _read_suite(path: Path) -> Iterator[tuple[str, Files | None]]:
-    """Each project of each test; None for one that the test computes."""
     text = path.read_text()
     starts = [*_TEST.finditer(text)]
     for test, following in itertools.zip_longest(starts, starts[1:]):
@@ -135,16 +131,3 @@ def _basic(step: re.Match[str]) -> str:
 
 def _manifest(name: str, version: str) -> str:
     return f'[package]\nname = "{name}"\nversion = "{version}"\nauthors = []\nedition = "2015"\n'
-
-
-SOURCES: Final = (
-    Source(
-        name="cargo",
-        git="https://github.com/rust-lang/cargo",
-        licence="MIT OR Apache-2.0",
-        archive="crate:cargo",
-    ),
-)
-PEERS: Final = (
-    Peer(name="what is planned", ecosystem="cargo", sources=("cargo",), read=read_plans),
-)

@@ -1,0 +1,121 @@
+"""Plans of the projects that cargo's tests write, beside `cargo metadata`: versions, what is never
+published, and what goes first. What ReleaseKit refuses, `cargo package` has to refuse as well.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from peers import ours
+from peers.cargo import judge, projects
+from peers.scenarios import EQUAL, Case, Files, Verdict
+from world import cargo, facts
+from world.test_world import differences
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from peers.ours import Ran
+
+# What cargo says where ReleaseKit refuses a plan.
+_REFUSALS: Final = {
+    "RK-304": "no matching package named|failed to select a version",
+    "RK-306": "failed to select a version",
+    "RK-307": "must have a version requirement specified",
+}
+# Cargo asks for what a dependency names before it looks whether that can be published.
+_ABSENT: Final = re.compile(
+    "failed to (get|load source|fetch|update)|can't (find|checkout)|unable to update|"
+    "no matching package|failed to resolve|was specified but --offline|failed to query"
+)
+_NO_VERSION: Final = Verdict(
+    "explained",
+    "limits.md: A dependency without a version on a git repository, or on a path that is not a "
+    "member: no registry accepts it",
+)
+_ELSEWHERE: Final = Verdict(
+    "explained",
+    "limits.md: `publish` that names other registries than the one at hand: cargo would not "
+    "publish it there",
+)
+
+
+def read(checkout: Path) -> Iterator[Case]:
+    """Of projects whose manifests are the same, the first."""
+    seen = set()
+    for name, files in projects.read(checkout):
+        shape = _find_shape(files)
+        if files is None or shape not in seen:
+            seen.add(shape)
+            yield Case(name=name, judge=functools.partial(_judge, files))
+
+
+def _find_shape(files: Files | None) -> frozenset[object]:
+    """All that a plan may depend on."""
+    if files is None:
+        return frozenset()
+    read = (".toml", ".lock", "config", ".gitignore")
+    return frozenset(
+        [(name, text if name.endswith(read) else "") for name, text in files.files.items()]
+        + [(name, ("to", target)) for name, target in files.links.items()]
+    )
+
+
+def _judge(files: Files | None, directory: Path) -> Verdict:
+    root = projects.write(files, directory)
+    if isinstance(root, Verdict):
+        return root
+    planned = ours.plan(root)
+    packages = judge.read_metadata(root)
+    if packages is None or not any(each["publish"] != [] for each in packages):
+        refuser = "metadata refuses it" if packages is None else "would publish nothing of it"
+        is_refused = planned.code or not planned.packages
+        return EQUAL if is_refused else Verdict("fault", f"cargo {refuser}\n{planned.out}")
+    if planned.code:
+        return _judge_refusal(root, planned, packages, directory)
+    resolved = _resolve(root) if _is_patched(root, packages) else None
+    if isinstance(resolved, Verdict):
+        return resolved
+    documents = [resolved] if resolved else []
+    expected = cargo.expected(packages, documents, patched=bool(documents))
+    document = {"ecosystem": "cargo", "at": ".", "config": {}, "shape": {}}
+    world = facts.read("cargo", {**document, "expected": expected.document()})
+    wrong = differences(planned.packages, world)
+    named = {(each["name"], each["version"]) for each in packages if each["publish"]}
+    if not wrong:
+        return EQUAL
+    return _ELSEWHERE if named.issuperset(wrong) else Verdict("fault", f"{wrong}\n{planned.error}")
+
+
+def _judge_refusal(
+    root: Path, planned: Ran, packages: list[dict[str, Any]], directory: Path
+) -> Verdict:
+    public = [each["name"] for each in packages if each["publish"] != []]
+    said = judge.package(root, public, directory / "target")
+    problems = re.findall(r"\[(RK-\d+)\]", planned.error)
+    if said.code and any(re.search(_REFUSALS.get(each, "$^"), said.error) for each in problems):
+        return EQUAL
+    if said.code and "RK-307" in problems and _ABSENT.search(said.error):
+        return _NO_VERSION
+    if "RK-210" in problems and all(each["publish"] for each in packages if each["publish"] != []):
+        return _ELSEWHERE
+    return Verdict("fault", f"{planned.error}\ncargo package: {said.code}\n{said.error}")
+
+
+def _is_patched(root: Path, packages: list[dict[str, Any]]) -> bool:
+    manifests = {root / "Cargo.toml", *(Path(each["manifest_path"]) for each in packages)}
+    return any("[patch" in path.read_text("utf-8-sig") for path in manifests)
+
+
+def _resolve(root: Path) -> dict[str, Any] | Verdict | None:
+    """None where it needs what is on no registry here."""
+    said = judge.run(root, "metadata", "--format-version", "1", "--all-features")
+    if said.code:
+        is_absent = _ABSENT.search(said.error) is not None
+        return None if is_absent else Verdict("fault", f"cargo refuses it: {said.error}")
+    document: dict[str, Any] = json.loads(said.out)
+    return document
