@@ -8,11 +8,13 @@ import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from peers.cargo import empty
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-_ENVIRONMENT: Final = {"CARGO_TERM_COLOR": "never", "CARGO_NET_OFFLINE": "true"}
+_ENVIRONMENT: Final = {"CARGO_TERM_COLOR": "never", "GIT_TERMINAL_PROMPT": "0"}
 
 
 @dataclass(frozen=True)
@@ -46,4 +48,6 @@ def read_metadata(root: Path) -> list[dict[str, Any]] | None:
 def package(root: Path, names: Iterable[str], target: Path) -> Said:
     """Without compiling them; into `target`/package."""
     argv = ["package", "--no-verify", "--allow-dirty", "--target-dir", str(target)]
+    # What it has packaged itself counts as there, in place of what stands in for crates.io.
+    argv += ["--index", f"sparse+{empty.serve()}"]
     return run(root, *argv, *(f"--package={name}" for name in names))

@@ -23,19 +23,24 @@ if TYPE_CHECKING:
 
 # What cargo says where ReleaseKit refuses a plan.
 _REFUSALS: Final = {
-    "RK-304": "no matching package named|failed to select a version",
+    "RK-304": "no matching package named|failed to select a version|failed to get",
     "RK-306": "failed to select a version",
     "RK-307": "must have a version requirement specified",
 }
 # Cargo asks for what a dependency names before it looks whether that can be published.
 _ABSENT: Final = re.compile(
     "failed to (get|load source|fetch|update)|can't (find|checkout)|unable to update|"
-    "no matching package|failed to resolve|was specified but --offline|failed to query"
+    "no matching package|failed to select a version|failed to resolve|failed to query"
 )
 _NO_VERSION: Final = Verdict(
     "explained",
     "limits.md: A dependency without a version on a git repository, or on a path that is not a "
     "member: no registry accepts it",
+)
+_CYCLE: Final = Verdict(
+    "explained",
+    "cargo.md: some crates cargo can only package once others are on the registry: those that need "
+    "another member by its version alone",
 )
 _ELSEWHERE: Final = Verdict(
     "explained",
@@ -114,6 +119,9 @@ def _is_patched(root: Path, packages: list[dict[str, Any]]) -> bool:
 def _resolve(root: Path) -> dict[str, Any] | Verdict | None:
     """None where it needs what is on no registry here."""
     said = judge.run(root, "metadata", "--format-version", "1", "--all-features")
+    if "cyclic package dependency" in said.error:
+        # Cargo compiles no such workspace, but packages each crate of it without `[patch]`.
+        return _CYCLE
     if said.code:
         is_absent = _ABSENT.search(said.error) is not None
         return None if is_absent else Verdict("fault", f"cargo refuses it: {said.error}")

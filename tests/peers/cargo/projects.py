@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from peers import ours
+from peers.cargo import empty
 from peers.scenarios import Files, Verdict
 
 if TYPE_CHECKING:
@@ -39,13 +41,16 @@ _CALL: Final = re.compile(r"\.(?:file|symlink|symlink_dir|executable|no_manifest
 _START: Final = re.compile(
     r"\b(?:project\(\)|project_in\([^)]*\)|ProjectBuilder::new\(|git::(?:new|repo|new_repo)\()"
 )
+# Nobody is asked but the empty registry: the proxy is where nothing listens.
 _CONFIG: Final = """\
 [source.crates-io]
 replace-with = "empty"
 [source.empty]
-local-registry = "{empty}"
+registry = "sparse+{index}"
 [net]
-offline = true
+retry = 0
+[http]
+proxy = "http://127.0.0.1:9"
 [registries.alternative]
 index = "sparse+http://127.0.0.1:9/index/"
 [registries.other]
@@ -67,14 +72,14 @@ def write(files: Files | None, directory: Path) -> Path | Verdict:
     """
     if files is None:
         return Verdict("unusable", "the test computes what it writes")
-    root, empty = directory / "repository", directory / "empty" / "index"
+    root, home = directory / "repository", directory / "cargo"
     try:
         files.write(root)
     except ValueError as error:
         return Verdict("unusable", str(error))
-    empty.mkdir(parents=True)
-    (directory / ".cargo").mkdir()
-    (directory / ".cargo" / "config.toml").write_text(_CONFIG.format(empty=empty.parent))
+    home.mkdir()
+    (home / "config.toml").write_text(_CONFIG.format(index=empty.serve()))
+    os.environ |= {"CARGO_HOME": str(home), "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
     ours.commit(root)
     tops = {PurePosixPath(name).parent for name in files.files if name.endswith("Cargo.toml")}
     least = min((len(top.parts) for top in tops), default=0)
