@@ -118,7 +118,7 @@ def _judge_upload(body: str, upload: str, variables: Mapping[str, str], root: Pa
     if status is None:
         return Verdict("unusable", "the test asks for no status")
     try:
-        parts = _read_upload(upload, variables)
+        parts = read_upload(upload, variables)
     except (ValueError, SyntaxError) as error:
         return Verdict("unusable", f"the test computes what it uploads: {error}")
     return _judge_parts(parts, status[2] is not None or status[1] == "200", root)
@@ -218,7 +218,7 @@ class _Dependency:
         return self
 
 
-def _read_upload(text: str, variables: Mapping[str, str]) -> dict[str, Any]:
+def read_upload(text: str, variables: Mapping[str, str]) -> dict[str, Any]:
     """The parts that the calls of a builder state. Raises ValueError for others."""
     parts: dict[str, Any] = {}
     for method, arguments in _read_calls(text):
