@@ -61,18 +61,18 @@ def read_uploads(checkout: Path) -> Iterator[Case]:
                 r'PublishBuilder::new(\1, "1.0.0"); (response.status(), @"400 (of the name)");',
                 body,
             )
-            for number, upload in enumerate(body.split("PublishBuilder::new(")[1:]):
+            for number, chain in enumerate(body.split("PublishBuilder::new(")[1:]):
                 name = f"{path.stem}::{test}#{number}"
                 variables = dict(_LET.findall(body))
-                asked = functools.partial(_judge_upload, body, f"New({upload}", variables)
+                asked = functools.partial(_judge_upload, body, f"New({chain}", variables)
                 yield Case(name=name, judge=asked)
     for name in ("crates/crates_io_validation/src/lib.rs", "src/licenses.rs"):
         text = (checkout / name).read_text()
         for number, found in enumerate(_CHECK.finditer(text)):
             check, arguments = next(_read_calls(text[found.end() :]))
             if check in _CHECKS:
-                parts = _CHECKS[check](_evaluate(arguments[-1], {}))
-                asked = functools.partial(_judge_parts, parts, found[1] == "ok")
+                upload = _CHECKS[check](_evaluate(arguments[-1], {}))
+                asked = functools.partial(_judge_parts, upload, found[1] == "ok")
                 yield Case(name=f"{name}::{check}#{number}", judge=asked)
 
 

@@ -21,13 +21,13 @@ from releasekit.problems import Problem
 if TYPE_CHECKING:
     from pathlib import Path
 
-GOOD = {
+GOOD: Final[dict[str, Any]] = {
     "name": "acme", "version": "1.0.0", "publish": None, "dependencies": [],
     "description": "A crate", "license": "MIT", "license_file": None, "homepage": None,
     "documentation": None, "repository": "https://example.com/acme", "keywords": ["c++", "1st"],
     "categories": ["os::unix-apis"], "features": {"default": []},
 }  # fmt: skip
-NEED = {
+NEED: Final[dict[str, Any]] = {
     "name": "other", "source": "registry+x", "req": "^1", "kind": None, "rename": None,
     "optional": False, "features": [], "target": None, "registry": None,
 }  # fmt: skip

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from releasekit.model import Package
 
 
-ENTRY = {
+ENTRY: dict[str, Any] = {
     "name": "a", "version": "1.0.0", "manifest_path": "/w/a/Cargo.toml", "publish": ["x"],
     "dependencies": [], "description": None, "license": None, "license_file": None,
     "homepage": None, "documentation": None, "repository": None, "keywords": [], "categories": [],
