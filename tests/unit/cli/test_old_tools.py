@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -50,7 +50,7 @@ def _root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     root.mkdir()
     programs.mkdir()
     (programs / "git").symlink_to(shutil.which("git") or "git")
-    crate = {
+    crate: dict[str, Any] = {
         "name": "acme",
         "version": "1.0.0",
         "manifest_path": str(root / "Cargo.toml"),
