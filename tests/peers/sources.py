@@ -19,6 +19,7 @@ import tarfile
 import xml.etree.ElementTree as ET
 import zipfile
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urljoin
 
@@ -27,7 +28,6 @@ from packaging.version import InvalidVersion, Version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
 DEBIAN: Final = "http://deb.debian.org/debian"
 
@@ -35,7 +35,8 @@ DEBIAN: Final = "http://deb.debian.org/debian"
 @dataclass(frozen=True, kw_only=True)
 class Source:
     """`archive` is one of crate:NAME, sdist:NAME, npm:NAME, go:MODULE, debian:PACKAGE of 13,
-    and central:GROUP:ARTIFACT:CLASSIFIER.EXTENSION; without one the tests are in git only.
+    central:GROUP:ARTIFACT:CLASSIFIER.EXTENSION, and goroot:PATH of the go that is installed;
+    without one the tests are in git only.
     """
 
     name: str
@@ -65,6 +66,8 @@ def fetch(source: Source, into: Path, checkouts: Path | None) -> Fetched:
     if checkout and checkout.is_dir():
         commit = _git("-C", str(checkout), "rev-parse", "HEAD")
         return Fetched(checkout, f"{source.git} {commit}")
+    if source.archive.startswith("goroot:"):
+        return _find_installed(source)
     if not source.archive:
         what = f"no registry has it, and it is not at PEERS/{source.name}: {source.git}"
         return Fetched(None, what, failed=checkout is not None)
@@ -88,6 +91,17 @@ def _git(*arguments: str) -> str:
     argv = ["git", *arguments]
     done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
     return done.stdout.strip()
+
+
+def _find_installed(source: Source) -> Fetched:
+    below = source.archive.removeprefix("goroot:")
+    argv = ["go", "env", "GOROOT", "GOVERSION"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    root, version = done.stdout.split("\n")[:2]
+    directory = Path(root) / below
+    if not directory.is_dir():
+        return Fetched(None, f"{version} in {root} comes without {below}; take that of go.dev/dl")
+    return Fetched(directory, f"{version} {directory}")
 
 
 def _get(client: httpx.Client, url: str) -> bytes:

@@ -119,7 +119,7 @@ def _manifests(root: Path, config: Mapping[str, Any]) -> list[Path]:
 
 def _edit(path: Path, kind: str) -> dict[str, Any]:
     argv = ["go", kind, "edit", "-json", path.name]
-    done = subprocess.run(argv, cwd=path.parent, check=True, stdout=subprocess.PIPE)
+    done = subprocess.run(argv, cwd=path.parent, check=True, capture_output=True)
     document: dict[str, Any] = json.loads(done.stdout)
     return document
 

@@ -193,6 +193,9 @@ def test_no_edit_takes_long() -> None:
         ("retract v1.0.0", ""),
         ("retract v1.0.0 // bad", "bad"),
         ("// bad\nretract [v0.9.0, v1.0.0]", "bad"),
+        ("// It loses\n//\n//  data.\nretract v1.0.0", "It loses data."),
+        ("// far away\n\nretract v1.0.0", ""),
+        ("// bad\nretract v1.0.0 // as v0.9.0", "bad as v0.9.0"),
         ("retract [v1.0.1, v2.0.0]", None),
         ("// all\nretract (\n\tv0.1.0\n\tv1.0.0\n)", "all"),
         ("retract (\n\t// this one\n\tv1.0.0\n)", "this one"),
@@ -239,6 +242,49 @@ def test_a_directive_that_go_does_not_know_is_refused(line: str, refused: str) -
         gomod.refuse_strange(found, "go.mod")
     newer = "go 1.27\n" if "second" not in refused else ""
     gomod.refuse_strange(mod(f"module a.example/x\n{newer}{line}\n"), "go.mod")
+
+
+@pytest.mark.parametrize(
+    ("line", "refused"),
+    [
+        # What go 1.26 says of each with `go list -m`.
+        ("go", True),
+        ("go 1", True),
+        ("go v1.22", True),
+        ("go 1.22 1.23", True),
+        ("go 1.22rc1", False),
+        ("toolchain newest!", True),
+        ("toolchain go1.23.4-custom", False),
+        ("module a.example/x extra", True),
+        ("godebug default", True),
+        ("tool ./cmd/t", True),
+        ("tool a.example/x/cmd/t", False),
+        ("require b.example/y master", True),
+        ("require b.example/y 1.2.3", True),
+        ("require b.example/y v2.0.0", True),
+        ("require b.example/y/v2 v1.0.0", True),
+        ("exclude b.example/y v2.0.0", True),
+        ("require b.example/y v2.0.0+incompatible", False),
+        ("require b.example/y v0.0.0-20260102150405-abcdef012345", False),
+        ("require gopkg.in/check.v1 v0.0.0-20160102150405-abcdef123456", False),
+        ("require gopkg.in/check.v1 v2.0.0", True),
+        ("replace b.example/y => c.example/z", True),
+        ("replace b.example/y => ../z v1.0.0", True),
+        ("replace b.example/y => ..\\z", True),
+        ("replace b.example/y v2.0.0 => ../z", True),
+        ("replace b.example/y v1.0.0 => c.example/z v1.1.0", False),
+    ],
+)
+def test_the_words_of_a_directive_are_checked_as_go_does(line: str, refused: bool) -> None:
+    """R66: nobody can build such a module, nor, with most of these, one that requires it."""
+    text = f"{line}\n" if line.startswith("module") else f"module a.example/x\n{line}\n"
+    found = mod(text)
+    if refused:
+        with pytest.raises(ConfigError, match=r"go\.mod:[12]: go cannot read `") as caught:
+            gomod.refuse_strange(found, "go.mod")
+        assert (caught.value.hint or "").startswith("Write ")
+    else:
+        gomod.refuse_strange(found, "go.mod")
 
 
 @pytest.mark.parametrize(

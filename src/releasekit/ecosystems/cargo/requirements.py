@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from releasekit.config.values import PinMode
 
 _COMPARATOR: Final = re.compile(rf"(?P<operator>=|>=|<=|>|<|~|\^)?\s*{PARTIAL}")
+_MAX_COMPARATORS: Final = 32
 _WILDCARD: Final = re.compile(r"[*xX]")
 # The key `path`, on its line or in its inline table; `before` is the start of a dotted key.
 _PATH: Final = re.compile(
@@ -49,7 +50,14 @@ class Requirement:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Raises ValueError."""
-        return cls(tuple(_parse_part(part)[0] for part in text.split(",")))
+        parts = text.split(",")
+        comparators = tuple(_parse_part(part)[0] for part in parts)
+        # https://github.com/dtolnay/semver/blob/master/src/parse.rs
+        if len(parts) > _MAX_COMPARATORS or (
+            len(parts) > 1 and not all(it.numbers for it in comparators)
+        ):
+            raise ValueError(f"{text!r} is not a version requirement")
+        return cls(comparators)
 
     def matches(self, version: Version) -> bool:
         return satisfied(self.comparators, version, skips=_skips)

@@ -87,13 +87,15 @@ def find_modules(root: Path, options: Options) -> dict[str, Module]:
     Raises ConfigError, also for two modules of one path.
     """
     directories, fixtures = _find_directories(root, options)
+    work = root / "go.work"
+    is_listed = work.is_file()
     found, _ = unique_by_name(
         map_all(lambda directory: _read_module(root, directory, options), directories),
         cure="leave its directory out with [go] exclude",
-        private=lambda module: module.unpublishable,
+        # Go takes no go.work that lists two modules of one path, whoever publishes them.
+        private=lambda module: "" if is_listed else module.unpublishable,
     )
-    work = root / "go.work"
-    of_work = gomod.replaces_of_work(gomod.read_text(work), str(work)) if work.is_file() else ()
+    of_work = gomod.replaces_of_work(gomod.read_text(work), str(work)) if is_listed else ()
     while required := (
         _find_required_fixtures(root, fixtures, found)
         | _find_replacements(root, of_work, found, options)

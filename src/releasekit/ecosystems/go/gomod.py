@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
+from releasekit.ecosystems.go import paths
 from releasekit.ecosystems.go.paths import parse_version
 from releasekit.errors import ManifestError, PlanError, Unreadable
 from releasekit.host import files
@@ -37,6 +39,24 @@ _VERBS: Final = frozenset(
 # Of a go.work. https://go.dev/ref/mod#go-work-file
 _VERBS_OF_WORK: Final = frozenset({"go", "godebug", "replace", "toolchain", "use"})
 _ONCE: Final = frozenset({"go", "module", "toolchain"})
+# https://github.com/golang/mod/blob/master/modfile/rule.go, GoVersionRE and ToolchainRE
+_NUMBER: Final = r"(?:0|[1-9][0-9]*)"
+_PLAIN: Final = {
+    "module": (re.compile(r".*"), "module example.com/m"),
+    "go": (
+        re.compile(rf"[1-9][0-9]*\.{_NUMBER}(?:\.{_NUMBER})?(?:[a-z]+[0-9]+)?"),
+        "go 1.23.0",
+    ),
+    "toolchain": (re.compile(r"default|go1(?:\..*)?"), "toolchain go1.23.0"),
+    "godebug": (re.compile(r"""[^"`',= ]*=[^"`', ]*"""), "godebug default=go1.21"),
+    # https://pkg.go.dev/golang.org/x/mod/module#CheckImportPath
+    "tool": (
+        re.compile(r"(?:(?!\.+(?:/|\Z))[-A-Za-z0-9._~+]+(?:/|\Z))+(?<!/)"),
+        "tool example.com/m/cmd/t",
+    ),
+    "ignore": (re.compile(r".+"), "ignore ./static"),
+    "use": (re.compile(r".+"), "use ./m"),
+}
 _PHYSICAL: Final = re.compile(r"[^\n]*\n|[^\n]+")
 # https://github.com/golang/mod/blob/master/modfile/rule.go, isIndirect
 _INDIRECT: Final = re.compile(r"[ \t]*//[ \t]*indirect(?:[ \t]*$|;(?:[ \t]|$))")
@@ -145,8 +165,8 @@ def parse_mod(text: str, where: str) -> GoMod:
 
 
 def refuse_strange(mod: GoMod, where: str) -> None:
-    """Raises ConfigError for directives that go refuses in the module that it builds, though not in
-    those that this one needs. What a newer go may know is left to that.
+    """Raises ConfigError for directives that go refuses in the module that it builds; most of them
+    are nothing to it in those that this one needs. What a newer go may know is left to that.
     """
     _refuse_strange(mod.lines, mod.text, _VERBS, where)
 
@@ -158,12 +178,36 @@ def _refuse_strange(lines: Sequence[Line], text: str, verbs: Collection[str], wh
     for line in lines:
         is_unknown = line.verb not in verbs and language <= _NEWEST
         if is_unknown or (line.verb in _ONCE and line.verb in seen):
-            number = text.count("\n", 0, line.start) + 1
             trouble = "is not a directive that go knows" if is_unknown else "appears a second time"
-            raise ManifestError(
-                f"{where}:{number}: `{line.verb}` {trouble}", hint="Correct or remove it."
-            )
+            said, hint = f"`{line.verb}` {trouble}", "Correct or remove it."
+        else:
+            said, hint = f"go cannot read `{' '.join((line.verb, *line.words))}`", _find_hint(line)
+        if hint:
+            number = text.count("\n", 0, line.start) + 1
+            raise ManifestError(f"{where}:{number}: {said}", hint=hint)
         seen.add(line.verb)
+
+
+def _find_hint(line: Line) -> str:
+    """What to write in place of a directive whose words go refuses; empty where it does not."""
+    words = line.words
+    if line.verb in _PLAIN:
+        pattern, example = _PLAIN[line.verb]
+        fits = len(words) == 1 and pattern.fullmatch(words[0])
+        return "" if fits else f"Write one like `{example}`."
+    if line.verb in {"require", "exclude"}:
+        if len(words) != 2:
+            return f"Write one like `{line.verb} example.com/m v1.2.3`."
+        return paths.trouble_with_requirement(*words)
+    if line.verb != "replace" or "=>" not in words:
+        return ""
+    arrow = words.index("=>")
+    target, *version = words[arrow + 1 :]
+    if version and not is_directory(target):
+        return paths.trouble_with_requirement(*words[:arrow]) if arrow == 2 else ""
+    if bool(version) == is_directory(target) or "\\" in target:
+        return "Write a directory (`=> ../m`) without a version, or a module with one."
+    return paths.trouble_with_requirement(*words[:arrow]) if arrow == 2 else ""
 
 
 def find_retraction(mod: GoMod, version: str) -> str | None:
@@ -175,12 +219,20 @@ def find_retraction(mod: GoMod, version: str) -> str | None:
     for line in mod.lines:
         named = [parse_version(word) for word in line.words if word.startswith("v")]
         if line.verb == "retract" and named and named[0] <= wanted <= named[-1]:
-            starts = (line.start, *(line.block or ())[:1])
-            above = [mod.text[:start].rstrip("\n").rpartition("\n")[2] for start in starts]
-            # Beside it, above it, or above its block: https://go.dev/ref/mod#go-mod-file-comments
-            said = map(str.strip, (mod.text[line.arguments[-1].end : line.end], *above))
-            return next((it.lstrip("/ ") for it in said if it.startswith("//")), "")
+            # Above it and beside it, or else above its block:
+            # https://go.dev/ref/mod#go-mod-file-comments
+            beside = mod.text[line.arguments[-1].end : line.end].strip()
+            said = [*_find_comments(mod.text[: line.start]), *([beside] if beside else [])]
+            if not said and line.block is not None:
+                said = _find_comments(mod.text[: line.block[0]])
+            return " ".join(filter(None, (each.lstrip("/ ") for each in said)))
     return None
+
+
+def _find_comments(text: str) -> list[str]:
+    """The lines at its end that have nothing but a comment."""
+    lines = map(str.strip, reversed(text.splitlines()))
+    return [*takewhile(lambda each: each.startswith("//"), lines)][::-1]
 
 
 def used_directories(text: str, where: str) -> tuple[str, ...]:

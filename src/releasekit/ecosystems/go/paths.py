@@ -13,12 +13,19 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from releasekit.ecosystems.shared.semver import Version
+from releasekit.versioning.semver import BUILD, NUMBER, PRE
 
 _ELEMENT: Final = re.compile(r"[A-Za-z0-9._~-]+")
 _HOST: Final = re.compile(r"[a-z0-9.-]+")
 _SUFFIX: Final = re.compile(r"(?P<prefix>.*)/(?P<major>v[0-9.]+)")
 _GOPKG_IN: Final = re.compile(r"gopkg\.in/.*\.v(?P<major>0|[1-9][0-9]*)(?:-unstable)?")
 _RESERVED: Final = re.compile(r"(?:con|prn|aux|nul|com[1-9]|lpt[1-9])(?:\..*)?", re.IGNORECASE)
+# A path may have none of the short names of Windows, such as `longpa~1`.
+_SHORT: Final = re.compile(r"[^.]*~[0-9]+(?:\..*)?")
+# https://pkg.go.dev/golang.org/x/mod/semver: what is missing is zero.
+_SEMVER: Final = re.compile(
+    rf"v(?P<major>{NUMBER})(?:\.{NUMBER}(?:\.{NUMBER}(?:-{PRE})?(?:\+(?P<build>{BUILD}))?)?)?"
+)
 _PUNCTUATION: Final = frozenset("!#$%&()+,-.=@[]^_{}~ ")
 # https://go.dev/ref/mod#pseudo-versions
 _PSEUDO: Final = re.compile(r".*[.-](?:[0-9]+\.)*[0-9]{14}-[0-9A-Fa-f]{12}")
@@ -113,6 +120,12 @@ def trouble_with_path(path: str) -> str:
             return f"its module path {path!r} has an element {element!r} that Go does not allow"
         if _RESERVED.fullmatch(element):
             return f"its module path {path!r} has an element that Windows reserves, {element!r}"
+        if _SHORT.fullmatch(element):
+            return (
+                f"its module path {path!r} has an element that ends in `~` and digits, {element!r}"
+            )
+    if path.startswith("gopkg.in/") and not _GOPKG_IN.fullmatch(path):
+        return f"its module path {path!r} has no major version at its end, as in gopkg.in/yaml.v3"
     suffix = split_major(path)[1]
     if suffix and not re.fullmatch(r"v[1-9][0-9]*", suffix):
         return f"its module path {path!r} ends in {suffix!r}, which is not a major version"
@@ -137,6 +150,30 @@ def trouble_with_version(path: str, version: str) -> str:
     fitting = f"{prefix}/{wanted}" if wanted else prefix
     instead = f"a version of {suffix}" if suffix else "a version of v0 or v1"
     return f"{version} does not belong to {path}; write {instead}, or `module {fitting}` in go.mod"
+
+
+def trouble_with_requirement(path: str, version: str) -> str:
+    """What to write instead of a requirement that go refuses to read; empty if it does not.
+
+    https://pkg.go.dev/golang.org/x/mod/module#CheckPathMajor
+    """
+    found = _SEMVER.fullmatch(version)
+    if found is None:
+        return f"Write a version such as v1.2.3 of {path}: `go get {path}@{version}` finds it."
+    gopkg = _GOPKG_IN.fullmatch(path)
+    # Early versions of go took such pseudo-versions for those of v1.
+    if gopkg and gopkg["major"] == "1" and version.startswith("v0.0.0-"):
+        return ""
+    prefix, suffix = split_major(path)
+    wanted = gopkg["major"] if gopkg else suffix.removeprefix("v")
+    if found["major"] == wanted or (not wanted and found["major"] in {"0", "1"}):
+        return ""
+    if not wanted and found["build"] == "incompatible":
+        return ""
+    if wanted:
+        return f"Write a version of v{wanted}: {version} does not belong to {path}."
+    major = f"{prefix}/v{found['major']}"
+    return f"Write {major} {version}, or {version}+incompatible where that has no go.mod."
 
 
 def find_first(path: str) -> str:

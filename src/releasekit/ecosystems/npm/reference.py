@@ -56,7 +56,12 @@ class Range:
 
 
 def _is_not_empty(comparators: Sequence[Comparator]) -> bool:
-    lows = [each.low for each in comparators if each.low is not None]
+    # A prerelease is in no range that names none, such as 1.5.0-0 in `1.5.x` or `>1.4`.
+    lows = [
+        low if each.pre else Version(low.release)
+        for each in comparators
+        if (low := each.low) is not None
+    ]
     highs = [each.high for each in comparators if each.high is not None]
     return not lows or not highs or max(lows) < min(highs)
 

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
+# As cargo has it; what npm takes at most stands with its manifests.
+# https://docs.rs/semver/latest/semver/struct.Version.html
+_MAX_NUMBER: Final = 2**64 - 1
+
+
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class Version:
@@ -38,6 +43,8 @@ class Version:
         if found is None:
             raise ValueError(f"{text[:MAX_CHARS]!r} is not a version")
         release = (int(found[1]), int(found[2]), int(found[3]))
+        if max(release) > _MAX_NUMBER:
+            raise ValueError(f"{text!r} has a number above {_MAX_NUMBER}")
         return cls(release, identifiers(found["pre"]), found["build"] or "")
 
     def __lt__(self, other: Version) -> bool:
@@ -58,7 +65,8 @@ def identifiers(text: str | None) -> tuple[int | str, ...]:
     return tuple(int(word) if word.isdigit() else word for word in words)
 
 
-_PART: Final = rf"{NUMBER}|[xX*]"
+# No number comes after a wildcard.
+_PART: Final = rf"{NUMBER}|[xX*](?!\.[0-9])"
 # A version whose last numbers may be missing, or be wildcards.
 PARTIAL: Final = (
     rf"(?P<major>{_PART})(?:\.(?P<minor>{_PART})(?:\.(?P<patch>{_PART})"

@@ -1,0 +1,54 @@
+"""Module zips of x/mod: directories that it packs, in part, or refuses to."""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import TYPE_CHECKING, Final
+
+from peers import ours
+from peers.go import packing, txtar
+from peers.go.asking import build
+from peers.scenarios import Case, Files, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+# Where a test names none.
+_PATH: Final = "example.com/m"
+_VERSION: Final = "v1.0.0"
+_GO: Final = re.compile(rb"^go [0-9.]+\n", re.MULTILINE)
+
+
+def read_zips(checkout: Path) -> Iterator[Case]:
+    program = build(checkout)
+    for path in sorted(checkout.glob("zip/testdata/*/*.txt")):
+        above, files = txtar.read(path.read_bytes())
+        said = dict(line.split("=", 1) for line in above.splitlines() if "=" in line)
+        name = f"{path.parent.name}::{path.stem}"
+        yield Case(name=name, judge=functools.partial(_judge_zip, said, files, program))
+
+
+def _judge_zip(
+    said: Mapping[str, str], files: Mapping[str, bytes], program: Path, directory: Path
+) -> Verdict:
+    path, version = said.get("path", _PATH), said.get("version", _VERSION)
+    # Names in a zip have the module before them, and ends of lines of git are not those of a zip.
+    below = {each.removeprefix(f"{path}@{version}/"): data for each, data in files.items()}
+    wanted = {name: data for name, data in below.items() if name != "want"}
+    # No directory of theirs needs a go.mod, nor the path in it; one of ours is found by it.
+    language = _GO.search(wanted.get("go.mod", b""))
+    named = f"module {path}\n".encode(errors="surrogateescape")
+    wanted["go.mod"] = named + (language[0] if language else b"")
+    root = directory / "repository"
+    root.mkdir()
+    try:
+        Files(files={k: v for k, v in wanted.items() if ".git" not in k.split("/")}).write(root)
+    except ValueError as error:
+        return Verdict("unusable", f"no file system has it: {error}")
+    ours.commit(root)
+    config = directory / "releasekit.toml"
+    config.write_text(packing.options({".": version}))
+    module = packing.Module(path=path, version=version, below="")
+    return packing.judge(root, config, [module], program)

@@ -1,0 +1,49 @@
+"""What tools that decide versions test: versions, ranges, messages of commits, change files."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from peers.scenarios import Peer
+from peers.sources import Source
+from peers.versions.changesets import read_files, read_plans
+from peers.versions.semver import read_crate, read_npm
+
+SOURCES: Final = (
+    Source(
+        name="node-semver",
+        git="https://github.com/npm/node-semver",
+        licence="ISC",
+        archive="debian:node-semver",
+    ),
+    Source(
+        name="semver",
+        git="https://github.com/dtolnay/semver",
+        licence="MIT OR Apache-2.0",
+        archive="crate:semver",
+    ),
+    Source(name="changesets", git="https://github.com/changesets/changesets", licence="MIT"),
+    # What takes types out of TypeScript.
+    Source(
+        name="amaro",
+        git="https://github.com/nodejs/amaro",
+        licence="MIT",
+        archive="npm:amaro",
+    ),
+)
+PEERS: Final = (
+    Peer(name="ranges of npm", ecosystem="versions", sources=("node-semver",), read=read_npm),
+    Peer(name="ranges of cargo", ecosystem="versions", sources=("semver",), read=read_crate),
+    Peer(
+        name="change files of changesets",
+        ecosystem="versions",
+        sources=("changesets", "amaro"),
+        read=read_files,
+    ),
+    Peer(
+        name="plans of changesets",
+        ecosystem="versions",
+        sources=("changesets", "amaro", "node-semver"),
+        read=read_plans,
+    ),
+)
