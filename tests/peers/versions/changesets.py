@@ -133,13 +133,15 @@ def _options(config: Mapping[str, Any]) -> str:
         for kind in ("fixed", "linked")
         for number, names in enumerate(config.get(kind, ()), 100 * (kind == "fixed"))
     ]
-    experimental = next((it for key, it in config.items() if "xperimental" in key), {})
+    experimental: Mapping[str, Any] = next(
+        (it for key, it in config.items() if "xperimental" in key), {}
+    )
     propagate = "always" if experimental.get("updateInternalDependents") == "always" else "needed"
     ranges = "keep" if config.get("updateInternalDependencies") == "minor" else "raise"
     excluded = json.dumps(config.get("ignore", []))
     return (
-        f'exclude-packages = {excluded}\n\n[version]\nchanges = "files"\nzero = "literal"\npropagate = "{propagate}"\n'
-        f'ranges = "{ranges}"\n\n[version.groups]\n{"".join(groups)}'
+        f'exclude-packages = {excluded}\n\n[version]\nchanges = "files"\nzero = "literal"\n'
+        f'propagate = "{propagate}"\nranges = "{ranges}"\n\n[version.groups]\n{"".join(groups)}'
     )
 
 
@@ -163,11 +165,13 @@ def _compare(asked: Asked, own: Mapping[str, str], versions: Mapping[str, Any]) 
                 told[at] |= wanted.get("containing", wanted)
             case ("releases", at, key):
                 told[at][key] = wanted
+            case _:
+                pass
     wrong = []
     for at, release in told.items():
         if at.startswith("="):
             release["name"] = at[1:]
-        name, new = release.get("name"), release.get("newVersion")
+        name, new = release.get("name", ""), release.get("newVersion")
         if isinstance(new, list):  # one of these
             new = own.get(name) if own.get(name) in new else versions.get(name)
         if release.get("type") == "none" or (name and versions.get(name) == new):

@@ -108,7 +108,7 @@ def _check_valid(row: Row) -> Verdict | bool:
     if not _is_strict(row[0]):
         return Verdict("explained", _LOOSE)
     parsed = Version.parse(row[0])
-    return parsed.release == tuple(row[1:4]) and [*parsed.pre] == row[4]
+    return bool(parsed.release == tuple(row[1:4]) and [*parsed.pre] == row[4])
 
 
 def _check_invalid(row: Row) -> Verdict | bool:
@@ -129,18 +129,18 @@ def _check_increment(row: Row) -> Verdict | bool:
         return Verdict("explained", _LOOSE)
     numbering = numbering_of("npm")
     if kind == "release":
-        return wanted is None or numbering.stable(version) == wanted
+        return bool(wanted is None or numbering.stable(version) == wanted)
     if kind not in _LEVELS:
         return Verdict("unusable", "no level")
     try:
-        return numbering.bump(version, _LEVELS[kind], "literal") == wanted
+        return bool(numbering.bump(version, _LEVELS[kind], "literal") == wanted)
     except ValueError:
         return wanted is None
 
 
 def _check_meeting(row: Row) -> Verdict | bool:
     one, other, meets = row[:3]
-    return Range.parse(one).meets(Range.parse(other)) == meets
+    return Range.parse(one).meets(Range.parse(other)) is meets
 
 
 _CHECKS: Final[dict[str, Callable[[Row], Verdict | bool]]] = {
@@ -182,7 +182,7 @@ def read_crate(checkout: Path) -> Iterator[Case]:
             functools.partial(_judge_compared, each.groups()) for each in _COMPARED.finditer(text)
         ]
         checks += [
-            functools.partial(_judge_refused, *each.groups()) for each in _REFUSED.finditer(text)
+            functools.partial(_judge_refused, each[1], each[2]) for each in _REFUSED.finditer(text)
         ]
         for number, check in enumerate(checks):
             yield Case(name=f"{path.stem}#{number}", judge=check)

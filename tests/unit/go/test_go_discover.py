@@ -130,6 +130,14 @@ def test_two_modules_of_one_path_are_refused(tmp_path: Path) -> None:
         find_modules(root, ONE)
 
 
+def test_a_go_work_lists_no_two_modules_of_one_path(tmp_path: Path) -> None:
+    """R66: go refuses it, whether or not the two are published."""
+    mods = {"x__go_mod": "module a.b/x\n", "y__go_mod": "module a.b/x\n"}
+    root = write(tmp_path, go_work="use (\n\t./x\n\t./y\n)\n", **mods)
+    with pytest.raises(ConfigError, match=r"both named 'a\.b/x'"):
+        find_modules(root, Options(private=("x", "y")))
+
+
 def test_searching_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """R40"""
     monkeypatch.setattr(discover, "MAX_DIRECTORIES", 1)

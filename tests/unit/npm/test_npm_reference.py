@@ -53,7 +53,11 @@ def test_ranges_hold_what_npm_says(text: str, held: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["latest", "workspace:*", "file:../x", "1.2.3.4", "git+ssh://x", "2-beta", "1.2-beta"]
+    "text",
+    [
+        *("latest", "workspace:*", "file:../x", "1.2.3.4", "git+ssh://x", "2-beta", "1.2-beta"),
+        *("1.x.5", "x.1", "*.*.1"),
+    ],
 )
 def test_what_is_no_range(text: str) -> None:
     with pytest.raises(ValueError, match="is not a range"):
@@ -103,3 +107,21 @@ def test_a_range_keeps_its_form_when_it_has_to_hold_a_version(
 def test_a_short_range_holds_no_prerelease_in_its_form(text: str) -> None:
     with pytest.raises(ValueError, match="cannot hold"):
         respell(text, Version.parse("1.2.3"), "2.0.0-rc.1", raises=False)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "meet"),
+    [
+        # What `semver.intersects` says.
+        ("1.5.x", "<1.5.0 || >=1.6.0", False),
+        (">1.2", "<1.3.0", False),
+        ("1.5.x", "<1.5.1", True),
+        (">=1.5.0-0", "<1.5.0", True),
+        ("^1.2.0", "~1.4", True),
+        ("^1.2.0", "2", False),
+    ],
+)
+def test_ranges_meet_where_a_version_is_in_both(one: str, other: str, meet: bool) -> None:
+    """R63: a prerelease is in neither unless they name it."""
+    assert Range.parse(one).meets(Range.parse(other)) is meet
+    assert Range.parse(other).meets(Range.parse(one)) is meet

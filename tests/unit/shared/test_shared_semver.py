@@ -45,3 +45,11 @@ def test_a_version_has_a_length() -> None:
     assert Version.parse(start + "9" * (MAX_CHARS - len(start))).release == (1, 2, 3)
     with pytest.raises(ValueError, match="is not a version"):
         Version.parse(start + "9" * (MAX_CHARS - len(start) + 1))
+
+
+def test_a_number_of_a_version_has_an_end() -> None:
+    """R40: cargo counts up to it."""
+    largest = 2**64 - 1
+    assert Version.parse(f"1.{largest}.0").release == (1, largest, 0)
+    with pytest.raises(ValueError, match="has a number above"):
+        Version.parse(f"1.{largest + 1}.0")
