@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import json
 import os
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -29,6 +31,7 @@ ENVIRONMENT: Final[Mapping[str, str]] = {
 def build(checkout: Path) -> Path:
     """The program, compiled once as if it lay in the checkout of x/mod."""
     directory = Path(tempfile.mkdtemp(prefix="releasekit-judge-"))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
     overlay, program = directory / "overlay.json", directory / "judge"
     at = checkout.resolve() / "releasekit" / "main.go"
     overlay.write_text(json.dumps({"Replace": {str(at): str(_HERE / "judge.go")}}))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Module:
-    """`below` is its directory in the repository, empty for the root."""
+    """`below` is its directory in the repository, `.` for the root."""
 
     path: str
     version: str
@@ -53,7 +53,7 @@ def judge(root: Path, config: Path, modules: Iterable[Module], program: Path) ->
         {
             "Root": str(root),
             "Revision": "HEAD",
-            "Below": each.below,
+            "Below": "" if each.below == "." else each.below,
             "Path": each.path,
             "Version": each.version,
         }
@@ -62,8 +62,6 @@ def judge(root: Path, config: Path, modules: Iterable[Module], program: Path) ->
     wrong = []
     for module, theirs in zip(modules, ask(program, "zip", questions=asked), strict=True):
         at = registry / "go" / escape(module.path) / "@v" / f"{escape(module.version)}.zip"
-        if not at.is_file():
-            at = registry / escape(module.path) / "@v" / f"{escape(module.version)}.zip"
         if theirs["Error"]:
             if at.is_file():
                 wrong.append(f"{module}: x/mod refuses it: {theirs['Error']}")
@@ -84,7 +82,7 @@ def _compare(module: Module, at: Path, theirs: Mapping[str, object], root: Path)
     files = dict(theirs["Files"])  # type: ignore[call-overload]
     licence = f"{module.path}@{module.version}/LICENSE"
     # The go command adds it where it makes the same zip: https://go.dev/ref/mod#vcs-license
-    if module.below and licence not in files and (root / "LICENSE").is_file():
+    if module.below != "." and licence not in files and (root / "LICENSE").is_file():
         files[licence] = hashlib.sha256((root / "LICENSE").read_bytes()).hexdigest()
     elif hash_of_zip(at.read_bytes()) != theirs["H1"]:
         return [f"{module}: other h1: {sorted(own.items() ^ files.items())}"]

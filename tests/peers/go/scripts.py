@@ -111,8 +111,8 @@ def _judge_script(files: Mapping[str, bytes], program: Path, directory: Path) ->
     if wrong := differences(planned.packages, world):
         return Verdict("fault", f"{wrong}\n{planned.error}")
     packed = [
-        packing.Module(path=path, version=public[path], below=modules[path]["at"].lstrip("."))
-        for path in public
+        packing.Module(path=path, version=version, below=modules[path]["at"])
+        for path, version in public.items()
     ]
     return packing.judge(root, at, packed, program) if packed else EQUAL
 

@@ -34,7 +34,7 @@ def _judge_zip(
     said: Mapping[str, str], files: Mapping[str, bytes], program: Path, directory: Path
 ) -> Verdict:
     path, version = said.get("path", _PATH), said.get("version", _VERSION)
-    # Names in a zip have the module before them, and ends of lines of git are not those of a zip.
+    # Names in a zip have the module before them.
     below = {each.removeprefix(f"{path}@{version}/"): data for each, data in files.items()}
     wanted = {name: data for name, data in below.items() if name != "want"}
     # No directory of theirs needs a go.mod, nor the path in it; one of ours is found by it.
@@ -50,5 +50,5 @@ def _judge_zip(
     ours.commit(root)
     config = directory / "releasekit.toml"
     config.write_text(packing.options({".": version}))
-    module = packing.Module(path=path, version=version, below="")
+    module = packing.Module(path=path, version=version, below=".")
     return packing.judge(root, config, [module], program)

@@ -33,6 +33,7 @@ _YAML: Final = (
     "other YAML is refused"
 )
 _PINNED: Final = "versions.md: That is the range after pins"
+_PEERS: Final = "moving.md: If a peer requirement admits the new version, nothing changes"
 _EVERY_RANGE: Final = "moving.md: `bumpVersionsWithWorkspaceProtocolOnly`: none"
 _DECIDED: Final = re.compile(r"^(\S+) +(\S+) +→ +(\S+) ", re.MULTILINE)
 
@@ -121,6 +122,9 @@ def _judge_plan(asked: Asked, directory: Path) -> Verdict:
         return EQUAL
     if any("*" in (each.get("dependencies") or {}).values() for each in packages):
         return Verdict("explained", _PINNED)
+    has_peers = any(each.get("peerDependencies") for each in packages)
+    if has_peers and 'propagate = "always"' in _options(config):
+        return Verdict("explained", _PEERS)
     if config.get("bumpVersionsWithWorkspaceProtocolOnly"):
         return Verdict("explained", _EVERY_RANGE)
     shown = json.dumps([packages, changesets, config])

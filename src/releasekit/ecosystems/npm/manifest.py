@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from releasekit.ecosystems.npm.reference import MAX_NUMBER
 from releasekit.ecosystems.shared.documents import checked_table, table_in, text_in
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import ManifestError
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 MAX_BYTES: Final = 1024 * 1024
 MAX_SPEC_CHARS: Final = 4_000
-# What JavaScript counts up to: https://github.com/npm/node-semver/blob/main/classes/semver.js
-_MAX_NUMBER: Final = 2**53 - 1
 Field = Literal["dependencies", "optionalDependencies", "peerDependencies", "devDependencies"]
 FIELDS: Final[tuple[Field, ...]] = (
     "dependencies", "optionalDependencies", "peerDependencies", "devDependencies",
@@ -164,7 +163,7 @@ def parse_package(document: Mapping[str, object], path: Path) -> NpmPackage | No
     is_version = False
     with contextlib.suppress(ValueError):
         parsed = Version.parse(version)
-        is_version = not parsed.build and max(parsed.release) <= _MAX_NUMBER
+        is_version = not parsed.build and max(parsed.release) <= MAX_NUMBER
     if not (is_version or unpublishable):
         raise ManifestError(
             f"{path}: version is {document.get('version', '')!r}",

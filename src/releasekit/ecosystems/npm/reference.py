@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _COMPARATOR: Final = re.compile(rf"(?P<operator>[<>]=?|=|~>?|\^)?[v=\s]*(?:{PARTIAL})?")
 _PARTIAL: Final = re.compile(PARTIAL)
+# What JavaScript counts up to: https://github.com/npm/node-semver/blob/main/classes/semver.js
+MAX_NUMBER: Final = 2**53 - 1
 # Operators that do not say where a range begins.
 _ONE_SIDED: Final = frozenset({"<", "<=", ">"})
 _HYPHEN: Final = re.compile(r"\s*(\S+)\s+-\s+(\S+)\s*")
@@ -85,7 +87,10 @@ def _parse_comparator(text: str) -> Comparator:
     found = _COMPARATOR.fullmatch(text)
     if found is None:
         raise ValueError(f"{text!r} is not a range")
-    return Comparator.from_match(found["operator"] or "=", found)
+    comparator = Comparator.from_match(found["operator"] or "=", found)
+    if max(comparator.numbers, default=0) >= MAX_NUMBER:
+        raise ValueError(f"{text!r} has a number that JavaScript cannot count on from")
+    return comparator
 
 
 def _skips(comparator: Comparator, prerelease: Version) -> bool:
