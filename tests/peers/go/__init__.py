@@ -18,7 +18,7 @@ SOURCES: Final = (
         archive="go:golang.org/x/mod",
     ),
     Source(
-        name="go",
+        name="cmd-go-testdata",
         git="https://go.googlesource.com/go",
         licence="BSD-3-Clause",
         archive="goroot:src/cmd/go/testdata",
@@ -28,5 +28,7 @@ PEERS: Final = (
     Peer(name="paths and versions", ecosystem="go", sources=("mod",), read=read_tables),
     Peer(name="go.mod and go.work", ecosystem="go", sources=("mod",), read=read_texts),
     Peer(name="module zips", ecosystem="go", sources=("mod",), read=read_zips),
-    Peer(name="scripts of go", ecosystem="go", sources=("go", "mod"), read=read_scripts),
+    Peer(
+        name="scripts of go", ecosystem="go", sources=("cmd-go-testdata", "mod"), read=read_scripts
+    ),
 )

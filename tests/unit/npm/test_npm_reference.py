@@ -56,7 +56,7 @@ def test_ranges_hold_what_npm_says(text: str, held: str) -> None:
     "text",
     [
         *("latest", "workspace:*", "file:../x", "1.2.3.4", "git+ssh://x", "2-beta", "1.2-beta"),
-        *("1.x.5", "x.1", "*.*.1"),
+        *("1.x.5", "x.1", "*.*.1", "^9007199254740991.0.0"),
     ],
 )
 def test_what_is_no_range(text: str) -> None:

@@ -88,7 +88,8 @@ def _parse_comparator(text: str) -> Comparator:
     if found is None:
         raise ValueError(f"{text!r} is not a range")
     comparator = Comparator.from_match(found["operator"] or "=", found)
-    if max(comparator.numbers, default=0) >= MAX_NUMBER:
+    high = comparator.high
+    if high is not None and max(high.release) > MAX_NUMBER:
         raise ValueError(f"{text!r} has a number that JavaScript cannot count on from")
     return comparator
 
