@@ -90,7 +90,7 @@ def _parse_comparator(text: str) -> Comparator:
     comparator = Comparator.from_match(found["operator"] or "=", found)
     high = comparator.high
     if high is not None and max(high.release) > MAX_NUMBER:
-        raise ValueError(f"{text!r} has a number that JavaScript cannot count on from")
+        raise ValueError(f"{text!r} is not a range: JavaScript cannot count that far")
     return comparator
 
 
