@@ -158,6 +158,7 @@ class Problem(StrEnum):
     OTHER_PACKER = "RK-345", "The packer of the repository would pack something else"
     UNREAD_SETTING = "RK-346", "A setting of a build is not applied"
     TOOL_TOO_OLD = "RK-347", "A tool is too old"
+    REFUSED_BY_CENTRAL = "RK-356", "Maven Central would refuse a package"
 
     LOCKED = "RK-401", "Another run is active"
 

@@ -224,7 +224,10 @@ def test_snapshots_beside_the_root_are_named(
 ) -> None:
     """R66: a plan of what has no version yet is no error, and misses nothing in silence."""
     pom = "<groupId>g</groupId><artifactId>{}</artifactId><version>1.0-SNAPSHOT</version>"
-    poms = {name: f"<project>{pom.format(name)}</project>" for name in ("top", "beside")}
+    poms = {
+        name: f"<project><modelVersion>4.0.0</modelVersion>{pom.format(name)}</project>"
+        for name in ("top", "beside")
+    }
     files = {"pom.xml": poms["top"], "beside/pom.xml": poms["beside"]}
     root = repository(tmp_path / "w", files, "v0.9")
     assert main(["plan", str(root)]) == 0

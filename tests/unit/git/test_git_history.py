@@ -113,7 +113,8 @@ def test_the_root_of_a_cargo_workspace_may_be_a_crate() -> None:
 
 
 def pom(artifact: str, more: str) -> str:
-    return f"<project><groupId>g</groupId><artifactId>{artifact}</artifactId>{more}</project>"
+    model = "<modelVersion>4.0.0</modelVersion><groupId>g</groupId>"
+    return f"<project>{model}<artifactId>{artifact}</artifactId>{more}</project>"
 
 
 PARENT = "<parent><groupId>g</groupId><artifactId>up</artifactId><version>{}</version>{}</parent>"

@@ -141,8 +141,16 @@ def using(
     return asyncio.run(main())
 
 
+# What Maven Central asks of a POM.
+DESCRIBED = (
+    "<name>n</name><description>d</description><url>u</url><scm><url>s</url></scm>"
+    "<licenses><license><name>l</name></license></licenses>"
+    "<developers><developer><id>i</id></developer></developers>"
+)
+
+
 def workspace(root: Path, packaging: str = "jar") -> None:
-    write(root / "pom.xml", gav("a") + f"<packaging>{packaging}</packaging>")
+    write(root / "pom.xml", gav("a") + f"<packaging>{packaging}</packaging>{DESCRIBED}")
 
 
 def built(root: Path, *names: str) -> tuple[Artifact, ...]:

@@ -269,7 +269,7 @@ def test_an_encoding_that_is_not_read_is_named(
 
 
 def test_what_a_plugin_needs_goes_out_before_what_uses_it(tmp_path: Path) -> None:
-    write(tmp_path / "pom.xml", gav("top") + modules("a", "b", "c", "a"))
+    write(tmp_path / "pom.xml", gav("top") + modules("a", "b", "c", "./a"))
     for name in ("a", "b"):
         write(tmp_path / name / "pom.xml", gav(name))
     plugin = f"<plugin>{gav('elsewhere', '3')}{needs('a', '1.0')}</plugin>"

@@ -340,7 +340,7 @@ def test_what_repeats_a_version_by_chance_keeps_it(tmp_path: Path) -> None:
 def test_another_encoding_is_kept(tmp_path: Path) -> None:
     """R66"""
     head = '<?xml version="1.0" encoding="ISO-8859-1"?><!-- é -->'
-    page = f"{head}<project>{gav('top', '1.2.0')}</project>"
+    page = f"{head}<project><modelVersion>4.0.0</modelVersion>{gav('top', '1.2.0')}</project>"
     (tmp_path / "pom.xml").write_bytes(page.encode("iso-8859-1"))
     write_versions(tmp_path.resolve(), find(tmp_path), {"g:top": "1.3.0"})
     written = page.replace("1.2.0", "1.3.0").encode("iso-8859-1")
@@ -349,7 +349,7 @@ def test_another_encoding_is_kept(tmp_path: Path) -> None:
 
 def test_what_cannot_be_edited_in_its_encoding_is_named(tmp_path: Path) -> None:
     """R66"""
-    page = f"<project>{gav('top', '1.2.0')}</project>"
+    page = f"<project><modelVersion>4.0.0</modelVersion>{gav('top', '1.2.0')}</project>"
     (tmp_path / "pom.xml").write_bytes(page.encode("utf-16"))
     with pytest.raises(PlanError, match=r"pom\.xml: the version of g:top is '1\.2\.0'"):
         write_versions(tmp_path.resolve(), find(tmp_path), {"g:top": "1.3.0"})

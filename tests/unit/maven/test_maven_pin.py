@@ -100,7 +100,7 @@ def test_another_encoding_is_kept(tmp_path: Path, encoding: str) -> None:
     """R66: each byte beside what changes."""
     body = gav("a", "${revision}") + "<!-- é -->" + needs("b", "[1.0,2.0)")
     head = f'<?xml version="1.0" encoding="{encoding}"?>'
-    page = f"{head}<project>{body}</project>"
+    page = f"{head}<project><modelVersion>4.0.0</modelVersion>{body}</project>"
     path = tmp_path / "pom.xml"
     path.write_bytes(page.encode(encoding))
     project = projects(tmp_path, properties={"revision": "1.1"})["a"]

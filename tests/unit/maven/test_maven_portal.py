@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import zipfile
 from dataclasses import replace
@@ -11,14 +12,17 @@ import httpx
 import pytest
 
 from releasekit.ecosystems.interface import RightsFound
-from releasekit.ecosystems.maven import CENTRAL, Options, portal
+from releasekit.ecosystems.maven import CENTRAL, Options, layout, portal
 from releasekit.ecosystems.maven.portal import Portal
+from releasekit.ecosystems.shared.artifacts import digested
 from releasekit.errors import PackageError, PlanError, Rejected, Transient
 from releasekit.model import Action, Artifact, Package, PackageId, PlannedPackage
+from releasekit.problems import Problem
 from unit.maven.poms import gav, needs, write
-from unit.maven.releases import URL, Server, built, services, settings, using, workspace
+from unit.maven.releases import DESCRIBED, URL, Server, built, services, settings, using, workspace
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from releasekit.ecosystems.interface import Target
@@ -87,14 +91,20 @@ def test_checked_and_then_published(root: Path) -> None:
         assert found.read("g/a/1.0/a-1.0.jar") == b"the bytes of a-1.0.jar"
 
 
+NO_SNAPSHOTS = (
+    "<repository><id>r</id><url>https://r.example</url>"
+    "<snapshots><enabled>false</enabled></snapshots></repository>"
+)
+
+
 @pytest.mark.parametrize(
     ("place", "repositories", "is_refused"),
     [
         (CENTRAL, "", True),
-        (CENTRAL, "<repository><url>https://r.example</url></repository>", False),
+        (CENTRAL, "<repository><id>r</id><url>https://r.example</url></repository>", False),
         (
             CENTRAL,
-            "<repository><snapshots><enabled>false</enabled></snapshots></repository>",
+            NO_SNAPSHOTS,
             True,
         ),
         (URL, "", False),
@@ -104,7 +114,7 @@ def test_maven_central_takes_no_package_that_needs_a_snapshot(
     root: Path, place: str, repositories: str, is_refused: bool
 ) -> None:
     """R63: mvn of a user fails, but for one that asks a repository that the POM names."""
-    body = f"<repositories>{repositories}</repositories>{needs('x', '2-SNAPSHOT')}"
+    body = f"{DESCRIBED}<repositories>{repositories}</repositories>{needs('x', '2-SNAPSHOT')}"
     write(root / "pom.xml", gav("a") + body)
 
     async def use(target: Target, package: Package) -> str:
@@ -174,39 +184,98 @@ def test_a_plan_tells_how_many_of_the_files_of_a_month_a_release_takes(
     assert bool(found) is bool(said)
 
 
-ALL = "<name>n</name><description>d</description><url>u</url><scm><url>s</url></scm>"
-LISTS = (
-    "<licenses><license><name>l</name></license></licenses>"
-    "<developers><developer><id>i</id></developer></developers>"
-)
+ALL, LISTS = DESCRIBED[: DESCRIBED.index("<lic")], DESCRIBED[DESCRIBED.index("<lic") :]
 OUTSIDE = "<parent><groupId>o</groupId><artifactId>p</artifactId><version>1</version></parent>"
+
+
+MANAGED = (
+    "<dependencyManagement><dependencies><dependency><groupId>g</groupId><artifactId>m</artifactId>"
+    "{}</dependency></dependencies></dependencyManagement>"
+)
 
 
 @pytest.mark.parametrize(
     ("body", "place", "missing"),
     [
-        ("", CENTRAL, "<name>, <description>, <url>, <licenses>, <developers>, <scm>, and"),
+        (
+            "",
+            CENTRAL,
+            "have <name>, <description>, <url>, <licenses>, <developers>, <scm> with a <url>",
+        ),
         ("", URL, ""),
         (ALL + LISTS, CENTRAL, ""),
         (ALL + "<licenses/><developers><!-- --></developers>", CENTRAL, "<licenses>, <developers>"),
-        (ALL.replace("<url>u", "<url> ") + LISTS, CENTRAL, "<url>, and"),
-        (OUTSIDE, CENTRAL, "<name>, and"),
+        (ALL.replace("<url>u", "<url> ") + LISTS, CENTRAL, "have <url>"),
+        (ALL.replace("<url>s</url>", "<tag>t</tag>") + LISTS, CENTRAL, "have <scm> with a <url>"),
+        (ALL + LISTS + MANAGED.format(""), CENTRAL, "has no <version> of g:m"),
+        (ALL + LISTS + MANAGED.format("<version>1</version>"), CENTRAL, ""),
+        (OUTSIDE, CENTRAL, "have <name>"),
         (OUTSIDE + "<name>n</name>", CENTRAL, ""),
     ],
 )
-def test_a_plan_names_what_central_will_miss_in_a_pom(
+def test_a_pom_that_central_refuses_is_refused_by_the_plan(
     root: Path, body: str, place: str, missing: str
 ) -> None:
-    """R63: before the upload, which is refused as a whole."""
+    """R63: before the upload, which is refused as a whole; unless `dist` has another POM."""
     write(root / "pom.xml", gav("a") + body)
 
-    async def use(target: Target, package: Package) -> list[str]:
-        assert await target.find_warnings(package, built(root, "a-1.0.pom")) == []
-        return [each.message for each in await target.find_warnings(package, ())]
+    async def use(target: Target, package: Package) -> str:
+        given = replace(package, prebuilt=built(root, "a-1.0.pom"))
+        step = PlannedPackage(package=given, action=Action.PUBLISH, reason="")
+        target.plan_notes([step])
+        assert await target.find_warnings(given, given.prebuilt) == []
+        refused = pytest.raises(PlanError) if missing else contextlib.nullcontext()
+        with refused as caught:
+            target.plan_notes([replace(step, package=package)])
+        assert caught is None or caught.value.problem is Problem.REFUSED_BY_CENTRAL
+        return str(caught.value) if caught else ""
 
     tables = {"maven": {"api": "portal"}}
     said = using(server(), root, use, place=place, ecosystem_tables=tables)
-    assert [f" have no {missing}" in each for each in said] == [True] * bool(missing)
+    assert missing in said
+    assert bool(said) is bool(missing)
+
+
+COMPLETE = ("a-1.0.pom", "a-1.0.jar", "a-1.0-sources.jar", "a-1.0-javadoc.jar")
+
+
+@pytest.mark.parametrize(
+    ("names", "body", "wrong"),
+    [
+        (COMPLETE, ALL + LISTS, ""),
+        (COMPLETE[:3], ALL + LISTS, "it has no a-1.0-javadoc.jar: set"),
+        (COMPLETE[:2], ALL + LISTS, "no a-1.0-sources.jar and no a-1.0-javadoc.jar: set"),
+        (COMPLETE[:1], ALL + LISTS, ""),
+        ((*COMPLETE, "a-1.0-x.zip"), ALL + LISTS, ""),
+        (COMPLETE, ALL, "neither it nor its parents have <licenses>, <developers>"),
+        (COMPLETE, "<a/><b>", "ReleaseKit cannot read its POM"),
+        (COMPLETE, "<parent><groupId>g</groupId><artifactId>p</artifactId></parent>", "<parent>"),
+        (COMPLETE, "<name>n</name>" + OUTSIDE, ""),
+    ],
+)
+@pytest.mark.parametrize("unsigned", ["", "a-1.0.pom"])
+def test_files_that_central_refuses_are_not_sent(
+    root: Path, names: Sequence[str], body: str, wrong: str, unsigned: str
+) -> None:
+    """R63: sources, documentation and signatures, and what the POM says that was built."""
+    write(root / "pom.xml", gav("a") + ALL + LISTS)
+    signatures = (f"{name}.asc" for name in names if name != unsigned)
+    files = [*built(root, *names, *signatures)]
+    write(files[0].path, gav("a") + body)
+    files[0] = digested(files[0].path, *layout.ALGORITHMS)
+
+    async def use(target: Target, package: Package) -> str:
+        refused = wrong or unsigned
+        with pytest.raises(PackageError) if refused else contextlib.nullcontext() as caught:
+            assert await target.find_warnings(package, files) == []
+        assert caught is None or caught.value.problem is Problem.REFUSED
+        return str(caught.value) if caught else ""
+
+    tables = {"maven": {"api": "portal"}}
+    said = using(server(), root, use, place=CENTRAL, ecosystem_tables=tables)
+    assert wrong in said
+    assert ("no signature of a-1.0.pom: set" in said) is bool(unsigned)
+    assert bool(said) is bool(wrong or unsigned)
 
 
 def find_excess(root: Path, *steps: PlannedPackage, place: str) -> set[str]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def pom(artifact: str, *lines: str, version: str = "1.0") -> str:
     tags = f"<groupId>g</groupId><artifactId>{artifact}</artifactId><version>{version}</version>"
-    return "\n".join(["<project>", tags, *lines, "</project>"])
+    return "\n".join(["<project><modelVersion>4.0.0</modelVersion>", tags, *lines, "</project>"])
 
 
 def test_modules_are_directories_or_files_anywhere(tmp_path: Path) -> None:

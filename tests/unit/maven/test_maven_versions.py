@@ -104,3 +104,10 @@ def test_no_range_takes_long() -> None:
 def test_what_is_no_range_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not a version range"):
         versions.contains(text, "1.0")
+
+
+@pytest.mark.parametrize("version", ["1.0-SNAPSHOT", "1.2.3.SNAPSHOT", "1SNAPSHOT", "snapshot"])
+def test_what_maven_deploys_as_a_snapshot_is_none_of_a_release(version: str) -> None:
+    """R67: whatever stands before it, as ArtifactUtils.isSnapshot has it."""
+    assert versions.is_snapshot(version)
+    assert not versions.is_snapshot(f"{version}-1")

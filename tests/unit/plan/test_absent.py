@@ -99,7 +99,7 @@ def test_a_submodule_in_a_private_root_may_hold_packages(root: Path) -> None:
 CARGO = "[workspace]\nmembers = ['{}']\nexclude = ['c/b']\n"
 UV = "[tool.uv.workspace]\nmembers = ['{}']\nexclude = ['c/b']\n"
 POM = (
-    "<project><groupId>g</groupId><artifactId>r</artifactId><version>1</version>"
+    "<project><modelVersion>4.0.0</modelVersion><groupId>g</groupId><artifactId>r</artifactId><version>1</version>"
     "<packaging>pom</packaging><modules><module>{}</module></modules></project>"
 )
 # Of each tool the file, and all that it lists in the place of {}, with what lies at c/a and c/b.

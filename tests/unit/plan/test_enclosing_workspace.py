@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 UV = '[project]\nname = "a"\nversion = "1"\n[build-system]\nrequires = []\n'
 NPM = '{"name": "a", "version": "1.0.0"}'
 CRATE = '[package]\nname = "a"\nversion = "1.0.0"\n'
-COORDINATES = "<groupId>g</groupId><artifactId>a</artifactId><version>1</version>"
+COORDINATES = (
+    "<modelVersion>4.0.0</modelVersion>"
+    "<groupId>g</groupId><artifactId>a</artifactId><version>1</version>"
+)
 POM = f"<project>{COORDINATES}</project>"
 
 

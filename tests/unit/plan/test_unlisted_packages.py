@@ -43,7 +43,10 @@ if TYPE_CHECKING:
 
     from releasekit.model import Plan
 
-POM = "<project><groupId>g</groupId><artifactId>{}</artifactId><version>1</version>{}</project>"
+POM = (
+    "<project><modelVersion>4.0.0</modelVersion><groupId>g</groupId>"
+    "<artifactId>{}</artifactId><version>1</version>{}</project>"
+)
 
 
 def uv(name: str) -> str:

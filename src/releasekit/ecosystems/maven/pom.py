@@ -12,6 +12,7 @@ from xml.sax.saxutils import escape
 
 from releasekit.ecosystems.maven import versions
 from releasekit.ecosystems.maven.document import encode, parse_document, read_document
+from releasekit.ecosystems.maven.validity import find_faults
 from releasekit.errors import ManifestError, PlanError
 from releasekit.problems import Problem
 from releasekit.text.splice import splice
@@ -61,12 +62,14 @@ WITHHOLDING: Final[Mapping[str, Withholding]] = {
     ),
 }
 DEPLOY: Final = "maven-deploy-plugin"
-# What a POM of Maven Central has to say. https://central.sonatype.org/publish/requirements/
+# What a POM of Maven Central has to say; of the scm the portal asks for the URL.
+# https://central.sonatype.org/publish/requirements/
+# https://github.com/cdapio/cdap-build/pull/535
 REQUIRED: Final = {
-    **{tag: (tag,) for tag in ("name", "description", "url")},
-    "licenses": ("licenses", "license"),
-    "developers": ("developers", "developer"),
-    "scm": ("scm",),
+    **{f"<{tag}>": (tag,) for tag in ("name", "description", "url")},
+    "<licenses>": ("licenses", "license"),
+    "<developers>": ("developers", "developer"),
+    "<scm> with a <url>": ("scm", "url"),
 }
 PORTAL: Final = "central-publishing-maven-plugin"
 # The stronger one first, and all before distributionManagement.
@@ -177,6 +180,8 @@ def parse_pom(root: Element, path: Path) -> Pom:
     ):
         if not value:
             raise ManifestError(f"{path}: has no <{tag}>", hint="Every POM has one, or a parent's.")
+    for fault in find_faults(root):
+        raise ManifestError(f"{path}: {fault}", hint="Maven refuses it as well.")
     references = (*_parse_references(root), *_parse_relocation(root))
     managing: dict[tuple[Use, str], list[PomReference]] = {}
     for each in references:
@@ -233,7 +238,7 @@ def _parse_parent(root: Element) -> Parent | None:
         group=found.value("groupId"),
         artifact=found.value("artifactId"),
         version=found.value("version"),
-        relative_path="../pom.xml" if where is None else where.text.strip(),
+        relative_path="../pom.xml" if where is None else _read_path(where),
     )
 
 
@@ -262,7 +267,14 @@ def find_properties(root: Element) -> dict[str, Element]:
 
 
 def _list_modules(layer: Element) -> tuple[str, ...]:
-    return tuple(text for each in layer.all("modules", "module") if (text := each.text.strip()))
+    return tuple(text for each in layer.all("modules", "module") if (text := _read_path(each)))
+
+
+def _read_path(element: Element) -> str:
+    """Maven takes the separators of Windows on all systems.
+    https://issues.apache.org/jira/browse/MNG-4464
+    """
+    return element.text.strip().replace("\\", "/")
 
 
 def _parse_references(root: Element) -> Iterator[PomReference]:

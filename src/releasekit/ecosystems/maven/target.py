@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Resource, gather_all
 from releasekit.config.locations import FILENAME
@@ -23,7 +23,7 @@ from releasekit.ecosystems.maven.destination import (
     refuse_diverted,
 )
 from releasekit.ecosystems.maven.discover import load_projects
-from releasekit.ecosystems.maven.document import parse_document
+from releasekit.ecosystems.maven.document import MAX_BYTES, parse_document
 from releasekit.ecosystems.maven.edit import VersionEdits
 from releasekit.ecosystems.maven.layout import (
     MavenDirectory,
@@ -32,16 +32,18 @@ from releasekit.ecosystems.maven.layout import (
     pom_name,
     usual_names,
 )
-from releasekit.ecosystems.maven.pom import REQUIRED, parse_pom, pin_versions
+from releasekit.ecosystems.maven.pom import parse_pom, pin_versions
 from releasekit.ecosystems.maven.portal import Portal, PortalStaging, open_portal
 from releasekit.ecosystems.maven.prebuilt import MavenFiles
 from releasekit.ecosystems.maven.repository import Repository
+from releasekit.ecosystems.maven.requirements import list_lacking, list_missing_files
 from releasekit.ecosystems.maven.roots import list_outside, packs, version_at
 from releasekit.ecosystems.maven.signing import GpgSigner
 from releasekit.ecosystems.shared.destinations import find_elsewhere
 from releasekit.ecosystems.shared.packages import batched, unique_by_name
-from releasekit.errors import BuildFailed, ConfigError, PlanError
-from releasekit.model import Action, PackageId, PackageWarning, WarningName
+from releasekit.errors import BuildFailed, ConfigError, ManifestError, PackageError, PlanError
+from releasekit.host.artifact_reader import open_artifact
+from releasekit.model import Action, PackageId
 from releasekit.problems import Problem
 from releasekit.report.text import few
 from releasekit.text.escape import clip, visible
@@ -56,8 +58,11 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Built, Into, Read, Registry
     from releasekit.ecosystems.maven import Options
     from releasekit.ecosystems.maven.discover import PomProject
-    from releasekit.model import Artifact, Package, PlannedPackage
+    from releasekit.ecosystems.maven.pom import Pom
+    from releasekit.model import Artifact, Package, PackageWarning, PlannedPackage
     from releasekit.versioning.edits import Edits
+
+_REQUIREMENTS: Final = "What it asks for: https://central.sonatype.org/publish/requirements/"
 
 
 class Maven(Resource):
@@ -377,27 +382,60 @@ class PortalTarget(MavenTarget):
         self.staging = staging
         self.is_new, self.find_excess = portal.is_new, portal.find_excess
 
+    @property
+    def _is_central(self) -> bool:
+        return self._portal.url.rstrip("/") == CENTRAL
+
     async def find_warnings(
         self, package: Package, artifacts: Sequence[Artifact], /
     ) -> list[PackageWarning]:
-        """What Maven Central will find missing in the POM. A parent may have it that only a
-        registry has, but for the name, which nothing inherits.
-        https://maven.apache.org/pom.html#inheritance
+        """Raises PackageError for what is built and Maven Central refuses. Files of `dist` are not
+        all there are: others are built, and all are signed.
         """
-        if artifacts or self._portal.url.rstrip("/") != CENTRAL:
+        if not self._is_central or not artifacts or tuple(artifacts) == package.prebuilt:
             return []
-        above = [*self._found.projects[package.id.name].ancestry()]
-        said = frozenset().union(*(each.pom.described - {"name"} for each in above))
-        said |= above[0].pom.described
-        if above[-1].pom.parent is not None:
-            said |= REQUIRED.keys() - {"name"}
-        if not (missing := [f"<{tag}>" for tag in REQUIRED if tag not in said]):
-            return []
-        message = (
-            f"its POM and those of its parents have no {', '.join(missing)}, and Maven Central "
-            "requires these: https://central.sonatype.org/publish/requirements/"
-        )
-        return [PackageWarning(name=WarningName.INVALID_METADATA, message=message)]
+        if wrong := await asyncio.to_thread(self._find_lacking_files, package, artifacts):
+            raise PackageError(
+                f"{package}: Maven Central refuses it: {few(wrong)}",
+                hint=_REQUIREMENTS,
+                problem=Problem.REFUSED,
+            )
+        return []
+
+    def _find_lacking_files(self, package: Package, artifacts: Sequence[Artifact]) -> list[str]:
+        names = {each.filename: each for each in artifacts}
+        found = [*list_missing_files(package, names)]
+        if (artifact := names.get(pom_name(package))) is not None:
+            with open_artifact(artifact) as file:
+                data = file.read(MAX_BYTES + 1)
+            try:
+                pom = parse_pom(parse_document(data), artifact.path)
+                found += list_lacking(pom, self._list_above(pom))
+            except (ValueError, ManifestError) as error:
+                found.append(f"ReleaseKit cannot read its POM: {error}")
+        return found
+
+    def _list_above(self, pom: Pom) -> list[Pom]:
+        wanted = pom.parent
+        above = self._found.projects.get(f"{wanted.group}:{wanted.artifact}") if wanted else None
+        return [each.pom for each in above.ancestry()] if above else []
+
+    def _refuse_lacking(self, planned: Sequence[PlannedPackage]) -> None:
+        """What the POMs tell; one that `dist` has takes their place, and is read before it goes."""
+        wrong = []
+        for each in planned:
+            names = {it.filename for it in each.package.prebuilt}
+            if each.action is Action.PUBLISH and pom_name(each.package) not in names:
+                own, *above = self._found.projects[each.package.id.name].ancestry()
+                where = own.pom.path.relative_to(self._found.root).as_posix()
+                lacking = list_lacking(own.pom, [it.pom for it in above])
+                wrong += [f"{where}: {text}" for text in lacking]
+        if wrong:
+            raise PlanError(
+                f"maven: Maven Central refuses what these POMs lack: {few(wrong)}",
+                hint=_REQUIREMENTS,
+                problem=Problem.REFUSED_BY_CENTRAL,
+            )
 
     def split_singly(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
         """The one upload waits for all builds."""
@@ -405,6 +443,8 @@ class PortalTarget(MavenTarget):
 
     def plan_notes(self, planned: Sequence[PlannedPackage], /) -> str:
         """Also what Maven Central refuses to go without, where no option makes it."""
+        if self._is_central:
+            self._refuse_lacking(planned)
         notes = (super().plan_notes(planned), self._portal.plan_notes(planned))
         counted, options = ". ".join(filter(None, notes)), self._found.maven.options
         made = {"sources": options.sources, "javadoc": options.javadoc, "sign": options.sign}

@@ -35,7 +35,7 @@ def is_snapshot(version: str) -> bool:
     https://maven.apache.org/ref/3.9.9/maven-artifact/apidocs/org/apache/maven/artifact/ArtifactUtils.html
     """
     text = version.upper()
-    return text.endswith("-SNAPSHOT") or text == "SNAPSHOT" or bool(_OF_A_TIME.fullmatch(text))
+    return text.endswith("SNAPSHOT") or bool(_OF_A_TIME.fullmatch(text))
 
 
 def is_range(version: str) -> bool:
