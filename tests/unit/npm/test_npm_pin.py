@@ -37,6 +37,13 @@ def pinned(tmp_path: Path, text: str, *, mode: str = "auto", space: str = YAML) 
     return workspace.pin(text, VERSIONS)
 
 
+@pytest.mark.parametrize("spec", ["file:.", "./", "workspace:."])
+def test_a_package_that_needs_itself_by_its_path_is_refused(tmp_path: Path, spec: str) -> None:
+    """R63: what users would get is a path on their own machine."""
+    with pytest.raises(PlanError, match=r"dependencies\.self is .*, which users cannot install"):
+        pinned(tmp_path, web("dependencies", "self", spec))
+
+
 def web(field: str, key: str, spec: str) -> str:
     return json.dumps({"name": "web", "version": "2.0.0", field: {key: spec}})
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from releasekit.ecosystems.npm.reference import Range, respell
+from releasekit.ecosystems.npm.reference import Range, Reference, respell
 from releasekit.ecosystems.shared.semver import Version
 
 ORDERED = [
@@ -35,6 +35,8 @@ RANGES = {
     ">=1.2.4-alpha >1.2": "1.9.9 2.0.0 10.0.0",
     ">=1.0.0-alpha ~1": "1.0.0 1.2.2 1.2.3 1.9.9",
     "1.2.x+build": "1.2.2 1.2.3",
+    "~ 1.2.3beta": "1.2.3-beta.2 1.2.3",
+    "1.2.3beta.2 - 1.2.4rc.1": "1.2.3-beta.2 1.2.3 1.2.4-rc.1",
     "<1": "0.0.0 0.0.3 0.1.0 0.2.3",
     "<=1.2": "0.0.0 0.0.3 0.1.0 0.2.3 1.0.0 1.2.2 1.2.3",
     ">=1.2 <2": "1.2.2 1.2.3 1.9.9",
@@ -125,3 +127,27 @@ def test_ranges_meet_where_a_version_is_in_both(one: str, other: str, meet: bool
     """R63: a prerelease is in neither unless they name it."""
     assert Range.parse(one).meets(Range.parse(other)) is meet
     assert Range.parse(other).meets(Range.parse(one)) is meet
+
+
+@pytest.mark.parametrize(
+    ("spec", "kind"),
+    [
+        ("next", "elsewhere"),
+        ("npm:@acme/core@next", "elsewhere"),
+        ("acme/core#1.0.0::path:lib", "elsewhere"),
+        ("acme/core#semver:^1::other:2", "elsewhere"),
+        (">=^4", "unknown"),
+        ("== 1.0.0 || next", "unknown"),
+        ("npm:", "unknown"),
+        ("npm:acme/core", "unknown"),
+        ("npm:core@npm:other", "unknown"),
+        ("acme/core#1.0.0::2.0.0", "unknown"),
+        ("acme/core#semver:^1::1.0.0", "unknown"),
+        ("git+https://example.com/core#path:a::path:b", "unknown"),
+    ],
+)
+def test_what_npm_cannot_read_is_unknown(spec: str, kind: str) -> None:
+    """R63: npm-package-arg 13 says so."""
+    found = Reference.parse("core", spec)
+    assert found.kind == kind
+    assert kind == "elsewhere" or not found.name

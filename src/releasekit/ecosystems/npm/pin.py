@@ -123,13 +123,14 @@ class Pins:
             )
         # What is bundled comes from the tarball, and users do not install what is for development.
         is_installed = declared.field != "devDependencies" and declared.key not in project.bundled
-        if is_installed and needed is None and reference.kind in {"path", "unknown"}:
+        local = {"path", "unknown", "workspace"}
+        if is_installed and (needed is None or needed is project) and reference.kind in local:
             if reference.kind == "path" and not exists(project.directory / reference.wanted):
                 raise leads_nowhere(
                     "the path does not exist", "Correct the path, or write a range."
                 )
             # Of what lies in the package, only its tarball tells whether it goes along.
-            if reference.kind == "unknown" or not find_carried(spec):
+            if needed is project or reference.kind == "unknown" or not find_carried(spec):
                 raise PlanError(
                     f"{project.manifest}: {declared.field}.{declared.key} is {spec!r}, which users "
                     "cannot install",

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _COMPARATOR: Final = re.compile(rf"(?P<operator>[<>]=?|=|~>?|\^)?[v=\s]*(?:{PARTIAL})?")
+# npm takes a prerelease without its hyphen: https://github.com/npm/node-semver/blob/main/internal/re.js
+_LOOSE: Final = re.compile(r"^\D*\d+\.\d+\.\d+(?=[A-Za-z])")
 _PARTIAL: Final = re.compile(PARTIAL)
 # What JavaScript counts up to: https://github.com/npm/node-semver/blob/main/classes/semver.js
 MAX_NUMBER: Final = 2**53 - 1
@@ -84,7 +86,7 @@ def _parse_comparators(text: str) -> tuple[Comparator, ...]:
 
 
 def _parse_comparator(text: str) -> Comparator:
-    found = _COMPARATOR.fullmatch(text)
+    found = _COMPARATOR.fullmatch(_LOOSE.sub(r"\g<0>-", text))
     if found is None:
         raise ValueError(f"{text!r} is not a range")
     comparator = Comparator.from_match(found["operator"] or "=", found)
@@ -180,6 +182,9 @@ _FETCHED: Final = re.compile(
     re.IGNORECASE,
 )
 _ARCHIVE: Final = re.compile(r"\.(?:tgz|tar\.gz|tar)$", re.IGNORECASE)
+# https://github.com/npm/npm-package-arg/blob/main/lib/npa.js (fromAlias, fromRegistry)
+_NAMED: Final = re.compile(r"(?:@[^@/:]+/)?[^@/:]+")
+_TAG: Final = re.compile(r"[\w.~!*'()-]+", re.ASCII)
 _PROTOCOL: Final = re.compile(r"[a-z][a-z\d+.-]*:", re.IGNORECASE)
 
 
@@ -221,8 +226,12 @@ class Reference:
             return _parse_jsr(key, spec.removeprefix("jsr:"))
         if spec.startswith("npm:"):
             name, wanted = _split_alias(key, spec.removeprefix("npm:"))
-            kind: Kind = "unknown" if re.search(r"[:/]", wanted) else "elsewhere"
-            return cls("range" if is_range(wanted) else kind, name, wanted)
+            if not _NAMED.fullmatch(name):
+                return cls("unknown", "", spec)
+            if is_range(wanted):
+                return cls("range", name, wanted)
+            is_tag = _TAG.fullmatch(wanted)
+            return cls("elsewhere", name, wanted) if is_tag else cls("unknown", "", spec)
         if is_range(spec):
             return cls("range", key, spec)
         if _BARE_PATH.fullmatch(spec):
@@ -230,7 +239,10 @@ class Reference:
         if _PROTOCOL.match(spec) and not _FETCHED.match(spec):
             return cls("unknown", "", spec)
         # A dist-tag of this package, or the URL or the repository of any package.
-        return cls("elsewhere", "" if re.search(r"[:/]", spec) else key, spec)
+        if not re.search(r"[:/]", spec):
+            is_tag = _TAG.fullmatch(spec)
+            return cls("elsewhere", key, spec) if is_tag else cls("unknown", "", spec)
+        return cls("elsewhere" if _selects_one(spec.partition("#")[2]) else "unknown", "", spec)
 
 
 def _parse_jsr(key: str, text: str) -> Reference:
@@ -239,6 +251,16 @@ def _parse_jsr(key: str, text: str) -> Reference:
     if found is None:
         return Reference("unknown", "", f"jsr:{text}")
     return Reference("jsr", f"@jsr/{found['scope']}__{found['name']}", found["wanted"] or "")
+
+
+def _selects_one(fragment: str) -> bool:
+    """Whether what follows the `#` of a repository names one commit, or range, and one directory.
+    https://github.com/npm/npm-package-arg/blob/main/lib/npa.js (setGitAttrs)
+    """
+    kinds = [part.partition(":") for part in fragment.split("::")]
+    commits = [name for name, colon, _ in kinds if name and (not colon or name == "semver")]
+    paths = [name for name, colon, _ in kinds if colon and name == "path"]
+    return len(commits) <= 1 and len(paths) <= 1
 
 
 def find_carried(spec: str) -> str:
