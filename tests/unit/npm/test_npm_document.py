@@ -65,14 +65,53 @@ def test_what_is_sent_is_what_lies_in_the_tarball(tmp_path: Path) -> None:
             {"scripts": {"test": "t", "install": "node-gyp rebuild"}, "gypfile": True},
         ),
         ({"binding.gyp": ""}, {"scripts": {"install": "i"}}, {"scripts": {"install": "i"}}),
-        ({"binding.gyp": ""}, {"gypfile": False, "scripts": 7}, {"scripts": 7}),
+        ({"binding.gyp": ""}, {"gypfile": False, "scripts": {"a": 7}}, {"scripts": {}}),
         ({"npm-shrinkwrap.json": "{}"}, {}, {"_hasShrinkwrap": True}),
+        ({}, {"bin": ["./a/x.js", "/../y.js"]}, {"bin": {"x.js": "a/x.js", "y.js": "y.js"}}),
+        (
+            {"cli/run": "", "cli/.hidden": "", "other": ""},
+            {"directories": {"bin": "./cli"}},
+            {"bin": {"run": "cli/run"}},
+        ),
+        ({"man/a.1": "", "man/a.md": ""}, {"directories": {"man": "man"}}, {"man": ["man/a.1"]}),
+        ({"lib/a.d.ts": ""}, {"main": "./lib/a.js"}, {"types": "./lib/a.d.ts"}),
+        ({"lib/a.d.ts": ""}, {"main": "lib/a", "types": "b"}, {"types": "b"}),
+        (
+            {},
+            {"dependencies": {"a": "1"}, "bundledDependencies": True},
+            {"bundleDependencies": ["a"]},
+        ),
+        (
+            {},
+            {"repository": "acme/core"},
+            {
+                "repository": {"type": "git", "url": "git+https://github.com/acme/core.git"},
+                "bugs": {"url": "https://github.com/acme/core/issues"},
+                "homepage": "https://github.com/acme/core#readme",
+            },
+        ),
+        ({}, {"bugs": "a@b.example", "homepage": "b.example"}, {"bugs": {"email": "a@b.example"}}),
+        (
+            {},
+            {"author": "A B <a@b.example> (https://b.example)"},
+            {"author": {"name": "A B", "email": "a@b.example", "url": "https://b.example"}},
+        ),
+        (
+            {},
+            {"contributors": [{"name": "A", "web": "x"}]},
+            {"contributors": [{"name": "A", "url": "x"}]},
+        ),
+        ({}, {"keywords": "a, b"}, {"keywords": ["a", "b"]}),
+        ({"README.md": "# Core\n\nIt is\nsmall.\n\nMore."}, {}, {"description": "It is small."}),
+        ({"server.js": ""}, {}, {"scripts": {"start": "node server.js"}}),
+        ({}, {"scripts": {"t": "./node_modules/.bin/t"}}, {"scripts": {"t": "t"}}),
     ],
 )
 def test_manifests_are_spelled_as_clients_read_them(
     tmp_path: Path, files: dict[str, str], manifest: dict[str, object], expected: dict[str, object]
 ) -> None:
-    found = contained(tmp_path, files, **manifest).manifest
+    found = contained(tmp_path, files, **{"_private": 1, **manifest}).shown
+    assert "_private" not in found
     assert {key: found[key] for key in expected} == expected
 
 

@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from releasekit.ecosystems.interface import Contained
 from releasekit.ecosystems.npm import manifest
+from releasekit.ecosystems.npm.normalize import normalize
 from releasekit.ecosystems.npm.reference import Range, Reference, find_carried
 from releasekit.ecosystems.shared.archives import MAX_UNPACKED_BYTES, BadArchive, opened_archive
 from releasekit.ecosystems.shared.artifacts import copied
@@ -82,7 +83,7 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Tarball:
-    """What a tarball says of itself; `manifest` as clients of a registry expect it. `names` are its
+    """What a tarball says of itself, `manifest` as it is written. `names` are its
     files, without the directory that they all are in. `bundled` are the packages in it by their
     places, each with what it needs at run time; None where its package.json cannot be read.
     """
@@ -92,6 +93,11 @@ class Tarball:
     readme_filename: str
     names: frozenset[str]
     bundled: Mapping[str, Sequence[Need] | None]
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """Its manifest as clients of a registry expect it."""
+        return normalize(self.manifest, self.names, self.readme)
 
 
 def read_artifact(artifact: Artifact, what: str) -> Tarball:
@@ -135,8 +141,7 @@ def read_tarball(file: IO[bytes], what: str) -> Tarball:
         document = manifest.parse_manifest(_decode(text))
     except (ValueError, RecursionError) as error:
         raise not_a_package(f"{what}: it is not a tarball of an npm package ({error})") from error
-    normalized = _normalize(document, {name for name in names if "/" not in name})
-    return Tarball(normalized, _decode(readme), readme_filename, frozenset(names), bundled)
+    return Tarball(document, _decode(readme), readme_filename, frozenset(names), bundled)
 
 
 def _read_needs(text: bytes) -> Sequence[Need] | None:
@@ -158,26 +163,6 @@ def _read_needs(text: bytes) -> Sequence[Need] | None:
 
 def _decode(data: bytes) -> str:
     return data.decode("utf-8-sig", "replace")
-
-
-def _normalize(document: Mapping[str, Any], top: Collection[str]) -> dict[str, Any]:
-    """Spelled in the one way that every client reads. `top` are the files beside it.
-    https://github.com/npm/package-json/blob/main/lib/normalize.js
-    """
-    found = dict(document)
-    if isinstance(found.get("bin"), str):
-        found["bin"] = {str(found.get("name")).rpartition("/")[2]: found["bin"]}
-    if "bundledDependencies" in found:
-        found.setdefault("bundleDependencies", found.pop("bundledDependencies"))
-    if "repository" in found:
-        found["repository"] = manifest.normalize_repository(found["repository"])
-    scripts = table_in(found, "scripts")
-    native = any(name.endswith(".gyp") for name in top) and found.get("gypfile") is not False
-    if native and not {"install", "preinstall"} & scripts.keys():
-        found |= {"scripts": {**scripts, "install": "node-gyp rebuild"}, "gypfile": True}
-    if "npm-shrinkwrap.json" in top:
-        found["_hasShrinkwrap"] = True
-    return found
 
 
 def refuse_unresolvable(tarball: Tarball, what: str) -> None:
