@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import io
 import json
+import re
 import shlex
 import sys
 import tarfile
@@ -15,18 +16,24 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+import httpx
 import pytest
 
 import fakes
-from javascript import write
+from javascript import Passing, write
 from processes import IMPATIENT, wait_until
 from releasekit.config.values import Dist
-from releasekit.ecosystems.npm import Options, tarball
+from releasekit.ecosystems import ECOSYSTEMS
+from releasekit.ecosystems.folders import discovery
+from releasekit.ecosystems.interface import Services
+from releasekit.ecosystems.npm import NPMJS, Options, tarball
 from releasekit.ecosystems.npm.target import Npm
-from releasekit.errors import BuildFailed, ConfigError, PlanError
+from releasekit.errors import BuildFailed, ConfigError, PlanError, ReleasekitError
 from releasekit.host.process import PATIENCE, KillSchedule, Processes
+from releasekit.http.client import http_client
+from releasekit.http.credentials import Credentials, snapshot
 from releasekit.model import Action, PlannedPackage
 from releasekit.problems import Problem
 from releasekit.state.directory import built_directory
@@ -628,3 +635,70 @@ def test_the_directory_of_publish_config_is_packed_where_the_tool_does_so(
             return (await npm.discover(root)).contents
 
     assert asyncio.run(main()) == {"a": packs}
+
+
+async def noted(root: Path, **changes: object) -> str:
+    """By npmjs.com, which knows none of them."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(404, json={}, request=request)
+
+    values: dict[str, object] = {"registries": fakes.registries(npm=NPMJS), **changes}
+    config = fakes.config(root, **values)
+    async with http_client(transport=httpx.MockTransport(answer)) as http:
+        token = snapshot({"RELEASEKIT_NPM_TOKEN": "npm_x"})
+        credentials = Credentials(token, mask=lambda _: None)
+        processes = cast("Processes", Passing())
+        services = Services.of(
+            config, http, processes, credentials, fakes.logs(config.state_directory)
+        )
+        found = await discovery(ECOSYSTEMS["npm"], config, services).discover(root)
+        for package in found.workspace.packages:
+            await found.registry.lookup(package)
+        return found.plan_notes(
+            [
+                PlannedPackage(package=each, action=Action.PUBLISH, reason="")
+                for each in found.workspace.packages
+            ]
+        )
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "words"),
+    [
+        ("Core", {}, "name is 'Core', which has capital letters, and npmjs.com takes no new"),
+        ("stream", {}, "name is 'stream', which is that of a module of Node.js"),
+        ("-core", {}, "name is '-core'"),
+        ("core~1", {}, "name is 'core~1', which has a `~`"),
+        (
+            "core",
+            {"publishConfig": {"access": "restricted"}},
+            "has no scope, and its access (publishConfig",
+        ),
+        ("core", {"publishConfig": {"tag": "1.x"}}, "publishConfig.tag = '1.x' is not a dist-tag"),
+        ("core", {"tag": "^2"}, "package.json: tag = '^2' is not a dist-tag"),
+    ],
+)
+def test_what_npm_refuses_is_refused_by_the_plan(
+    tmp_path: Path, name: str, table: dict[str, object], words: str
+) -> None:
+    """R63: before the first upload, by file and key."""
+    document = {"name": name, "version": "1.0.0", **table}
+    root = write(tmp_path, {"package.json": document})
+    with pytest.raises(ReleasekitError, match=re.escape(words)) as caught:
+        asyncio.run(noted(root))
+    assert str(root / "package.json") in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "table"),
+    [
+        ("@acme/_core", {}),
+        ("@acme/stream", {}),
+        ("core", {"publishConfig": {"access": "public", "tag": "next"}}),
+        ("@acme/core", {"publishConfig": {"access": "restricted"}}),
+    ],
+)
+def test_what_npm_takes_is_planned(tmp_path: Path, name: str, table: dict[str, object]) -> None:
+    document = {"name": name, "version": "1.0.0", **table}
+    assert asyncio.run(noted(write(tmp_path, {"package.json": document})))

@@ -43,6 +43,11 @@ class Found:
     def home(self, package: NpmPackage) -> WorkspaceFiles:
         return self.places[package.directory]
 
+    def find_access(self, package: NpmPackage) -> str:
+        """Who may see it, as its manifest says, or else the settings of its workspace."""
+        said = package.publish_config.get("access", self.home(package).usual.get("access"))
+        return said if isinstance(said, str) else ""
+
     def resolve(self, declared: DeclaredDependency, package: NpmPackage) -> Reference:
         """What a dependency asks for, by the entry of a catalog where it names one."""
         reference = Reference.parse(declared.key, declared.spec)

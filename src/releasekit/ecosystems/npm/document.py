@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from releasekit.aio import uncancellable
 from releasekit.ecosystems.npm.login import authorize
+from releasekit.ecosystems.npm.manifest import find_tag
 from releasekit.ecosystems.npm.reference import is_range
 from releasekit.ecosystems.shared.artifacts import read_attestation
 from releasekit.ecosystems.shared.documents import known_digest, table_in, text_in
@@ -137,6 +138,8 @@ async def build_request(
     name = package.id.name
     address = str(server.at(f"{name}/-/{name}-{package.version}.tgz"))
     entry = make_version_entry(package, contents, tarball=address, digests=artifact.digests)
+    if access == "restricted" and not name.startswith("@"):
+        access = ""  # the input is about packages with a scope
     if not access:
         wanted = table_in(contents.manifest, "publishConfig").get("access", usual)
         access = wanted if wanted in {"public", "restricted"} else ""
@@ -173,7 +176,7 @@ def make_version_entry(
 ) -> dict[str, Any]:
     """The version's entry in a packument. `digests` holds sha512 and sha1, in hex."""
     entry = {
-        **contents.manifest,
+        **contents.shown,
         "_id": f"{package.id.name}@{package.version}",
         "dist": {
             "integrity": format_integrity(digests["sha512"]),
@@ -243,12 +246,13 @@ def check_tag(tag: str, *, where: str) -> str:
 def find_given_tag(
     npm_tag: str, manifest: Mapping[str, object], *, where: str, usual: str = ""
 ) -> str:
-    """The dist-tag of the input, else of `publishConfig.tag`, else the `usual` one of the settings
+    """The dist-tag of the input, else of the manifest, else the `usual` one of the settings
     of its workspace; empty where none of them names one.
     """
-    own = str(table_in(manifest, "publishConfig").get("tag") or "")
-    kind = "publishConfig.tag" if own else "the setting tag of its workspace"
-    return npm_tag or check_tag(own or usual, where=f"{where}: {kind}")
+    key, own = find_tag(manifest)
+    return npm_tag or check_tag(
+        own or usual, where=f"{where}: {key or 'the setting tag of its workspace'}"
+    )
 
 
 def is_below(version: str, latest: str) -> bool:

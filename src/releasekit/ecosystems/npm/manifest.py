@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import reprlib
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -53,9 +54,17 @@ _MOST_PLACES: Final = 200
 # What runs once the registry has taken it.
 # https://github.com/npm/cli/blob/latest/lib/commands/publish.js
 FOLLOWING: Final = ("publish", "postpublish")
-# Names that URLs and directories can hold; only packages from before 2014 have capitals.
-# https://github.com/npm/validate-npm-package-name
-_NAME: Final = re.compile(r"(?:@[A-Za-z0-9~-][\w.~-]*/)?[A-Za-z0-9~-][\w.~-]*", re.ASCII)
+# Names that URLs and directories can hold. https://github.com/npm/validate-npm-package-name
+_NAME: Final = re.compile(r"@[A-Za-z0-9~-][\w.~-]*/[\w~-][\w.~-]*|[A-Za-z0-9~-][\w.~-]*", re.ASCII)
+_TAKEN: Final = frozenset({"node_modules", "favicon.ico"})
+# Of Node.js, with those that every version has had: `require` finds them first.
+# https://github.com/npm/validate-npm-package-name/blob/main/lib/builtin-modules.json
+_BUILT_IN: Final = re.compile(
+    "assert|async_hooks|buffer|child_process|cluster|console|constants|crypto|dgram"
+    "|diagnostics_channel|dns|domain|events|fs|http2?|https|inspector|module|net|os|path"
+    "|perf_hooks|process|punycode|querystring|readline|repl|stream|string_decoder|sys|timers|tls"
+    "|trace_events|tty|url|util|v8|vm|wasi|worker_threads|zlib"
+)
 _MAX_URL_CHARS: Final = 1_000
 _HOSTS: Final = {"github": "github.com", "gitlab": "gitlab.com", "bitbucket": "bitbucket.org"}
 # Groups of GitLab may have groups in them.
@@ -90,8 +99,9 @@ class NpmPackage:
     """`version` is empty only for an unpublishable package. `scripts` run when it is packed,
     `following` once it is published; `publishing` is one of them that would publish others.
     `bundled` are the packages in its tarball, `optional_peers` the peers that it works without,
-    `repository` is the URL of its sources, as npm spells it. With napi, the names of its platform
-    packages begin with `platforms`; `platform` says that the package is for one platform.
+    `repository` is the URL of its sources, as npm spells it, and `tag` is as `find_tag` has it.
+    With napi, the names of its platform packages begin with `platforms`; `platform` says that the
+    package is for one platform.
     `names_files` says that package.json names some files that the package is made of. `crates` are
     directories where its scripts may compile a crate.
     """
@@ -106,6 +116,7 @@ class NpmPackage:
     optional_peers: frozenset[str] = frozenset()
     repository: str = ""
     publish_config: Mapping[str, object] = field(default_factory=dict)
+    tag: tuple[str, str] = ("", "")
     publishing: str = ""
     platforms: str = ""
     platform: bool = False
@@ -145,7 +156,12 @@ def parse_package(document: Mapping[str, object], path: Path) -> NpmPackage | No
     name = document.get("name")
     if name is None or name == "":
         return None
-    if not isinstance(name, str) or len(name) > 214 or not _NAME.fullmatch(name):
+    if (
+        not isinstance(name, str)
+        or len(name) > 214
+        or not _NAME.fullmatch(name)
+        or name.lower() in _TAKEN
+    ):
         raise ManifestError(
             f"{path}: name is {name!r}", hint='Write a name like "acme-core" or "@acme/core".'
         )
@@ -158,6 +174,11 @@ def parse_package(document: Mapping[str, object], path: Path) -> NpmPackage | No
         unpublishable = UNVERSIONED
     elif document["version"] in _PLACEHOLDERS:
         unpublishable = _PLACEHOLDER
+    # https://github.com/npm/package-json/blob/main/lib/normalize.js (fillTypes)
+    if not unpublishable and document.get("main") and not isinstance(document["main"], str):
+        raise ManifestError(
+            f"{path}: main is {reprlib.repr(document['main'])}", hint='Write a path: "index.js".'
+        )
     scripts = checked_table(document, "scripts", path=path)
     version = str(document.get("version", ""))
     is_version = False
@@ -188,6 +209,7 @@ def parse_package(document: Mapping[str, object], path: Path) -> NpmPackage | No
         ),
         repository=text_in(normalize_repository(document.get("repository")), "url"),
         publish_config=checked_table(document, "publishConfig", path=path),
+        tag=find_tag(document),
         publishing=next((each for each in SCRIPTS if _NAPI.search(text_in(scripts, each))), ""),
         platforms=f"{prefix}-" if napi else "",
         platform="os" in document or "cpu" in document,
@@ -195,6 +217,30 @@ def parse_package(document: Mapping[str, object], path: Path) -> NpmPackage | No
         names_files=not _CONTENTS.isdisjoint(document),
         crates=_list_crates(scripts, is_napi=bool(napi)),
     )
+
+
+def find_tag(document: Mapping[str, object]) -> tuple[str, str]:
+    """The dist-tag that it names, behind the key; both empty where it names none.
+    https://github.com/npm/cli/blob/latest/workspaces/libnpmpublish/lib/publish.js (buildMetadata)
+    """
+    tags = {"tag": document.get("tag")}
+    tags["publishConfig.tag"] = table_in(document, "publishConfig").get("tag")
+    return next(((key, str(tag)) for key, tag in tags.items() if tag), ("", ""))
+
+
+def find_name_fault(name: str) -> str:
+    """Why npmjs.com takes no new package of this name, though it has older ones like it; empty
+    where it does. https://docs.npmjs.com/cli/configuring-npm/package-json#name
+    """
+    if name != name.lower():
+        return "has capital letters"
+    if _BUILT_IN.fullmatch(name):
+        return "is that of a module of Node.js"
+    if name.startswith("-"):
+        return "begins with a hyphen"
+    if "~" in name.rpartition("/")[2]:
+        return "has a `~`"
+    return ""
 
 
 def _list_crates(scripts: Mapping[str, object], *, is_napi: bool) -> tuple[str, ...]:

@@ -488,8 +488,7 @@ class NpmAttesting:
                 cure="Publish from a public repository, or set `attestations: off`.",
             )
         own = self.found.by_name[package.id.name]
-        said = own.publish_config.get("access", self.found.home(own).usual.get("access"))
-        access = self.registry.access or (said if isinstance(said, str) else "")
+        access = self.registry.access or self.found.find_access(own)
         if access == "restricted":
             return Obstacle(
                 condition="npm takes provenance of public packages only, and its access is "

@@ -37,6 +37,7 @@ from releasekit.ecosystems.npm.history import (
     version_at,
 )
 from releasekit.ecosystems.npm.login import make_login
+from releasekit.ecosystems.npm.manifest import find_name_fault
 from releasekit.ecosystems.npm.packing import Packer, find_npm
 from releasekit.ecosystems.npm.registry import NpmAttesting, NpmRegistry
 from releasekit.ecosystems.npm.roots import list_licenses
@@ -45,7 +46,7 @@ from releasekit.ecosystems.npm.tarball import DIGESTS, PrebuiltTarballs, get_fil
 from releasekit.ecosystems.shared.artifacts import digested, staged_aside
 from releasekit.ecosystems.shared.crates import MANIFEST, Crates
 from releasekit.ecosystems.shared.destinations import find_elsewhere
-from releasekit.errors import BuildFailed, PackageError, PlanError, map_all
+from releasekit.errors import BuildFailed, ManifestError, PackageError, PlanError, map_all
 from releasekit.graph import levels_above
 from releasekit.host.files import is_file
 from releasekit.http.origins import require_safe
@@ -117,6 +118,7 @@ class NpmTarget(Target):
         self._crates = Crates(config.root)
         self._notes: list[Callable[[Sequence[PlannedPackage]], str]] = [workspace.plan_notes]
         self.prebuilt = PrebuiltTarballs(workspace.found.by_name)
+        self._notes.append(self._refuse_unaccepted)
         attests, takes = True, None
         taker = registry.layout if isinstance(registry, DirectoryRegistry) else registry
         if isinstance(taker, NpmRegistry | PackumentDirectory):
@@ -142,6 +144,39 @@ class NpmTarget(Target):
     async def find_tool(self, packages: Sequence[Package], /) -> str:
         npm = self._packages.npm
         return await find_npm(packages, npm.processes, npm.config.root)
+
+    def _refuse_unaccepted(self, planned: Sequence[PlannedPackage]) -> str:
+        """What npm refuses to send, and what npmjs.com refuses to take."""
+
+        def refuse(package: Package) -> None:
+            own, registry = self._packages.found.by_name[package.id.name], self.registry
+            key, tag = own.tag
+            document.check_tag(tag, where=f"{own.manifest}: {key}")
+            if not isinstance(registry, NpmRegistry):
+                return
+            # https://github.com/npm/cli/blob/latest/workspaces/libnpmpublish/lib/publish.js
+            if (
+                registry.access != "public"
+                and self._packages.found.find_access(own) == "restricted"
+                and not own.name.startswith("@")
+            ):
+                raise ManifestError(
+                    f"{own.manifest}: {own.name} has no scope, and its access (publishConfig "
+                    "or the settings of its workspace) is restricted, which npm takes for packages "
+                    "with a scope only",
+                    hint=f'Name it "@scope/{own.name}", or write "public" into its '
+                    "publishConfig.access.",
+                )
+            fault = find_name_fault(own.name)
+            if fault and registry.is_npmjs and registry.is_new(package.id):
+                raise ManifestError(
+                    f"{own.manifest}: name is {own.name!r}, which {fault}, and npmjs.com takes no "
+                    "new package of such a name",
+                    hint='Write another one, such as "acme-core" or "@acme/core".',
+                )
+
+        map_all(refuse, (each.package for each in planned if each.action in SENT))
+        return ""
 
     def plan_notes(self, planned: Sequence[PlannedPackage], /) -> str:
         return ". ".join(filter(None, (notes(planned) for notes in self._notes)))
