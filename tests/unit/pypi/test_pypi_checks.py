@@ -40,7 +40,7 @@ def wheel(directory: Path, package: Package, tags: str, *more: str) -> Artifact:
     with zipfile.ZipFile(path, "w") as archive:
         info = f"{stem}-{package.version}.dist-info"
         archive.writestr(f"{info}/METADATA", distributions.metadata(package, *README))
-        for name in more:
+        for name in (*more, f"{info}/RECORD", f"{info}/WHEEL"):
             archive.writestr(name, "")
     return distributions.artifact(path)
 

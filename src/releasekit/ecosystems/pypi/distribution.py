@@ -11,7 +11,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import IO, TYPE_CHECKING, Final, cast
 
-from packaging.metadata import Metadata, RawMetadata, parse_email
+from packaging.metadata import RawMetadata, parse_email
 from packaging.requirements import Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
@@ -25,6 +25,13 @@ from releasekit.ecosystems.pypi.manifest import (
     is_exact,
     is_requirement,
     is_unpinned,
+)
+from releasekit.ecosystems.pypi.refused import (
+    find_invalid,
+    find_refused,
+    find_refused_content,
+    find_refused_name,
+    is_platform,
 )
 from releasekit.ecosystems.pypi.simple_index import parse_filename
 from releasekit.ecosystems.shared.archives import (
@@ -47,7 +54,7 @@ from releasekit.model import PackageWarning, WarningName
 from releasekit.problems import DOCS, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
     from pathlib import Path
 
@@ -254,7 +261,6 @@ def _read_sdist(file: IO[bytes]) -> bytes | None:
 # A wheel that was built on a Linux and never repaired says only that. The two that PyPI takes are
 # from before there was a standard for them.
 # https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/
-# https://github.com/pypi/warehouse/blob/main/warehouse/forklift/legacy.py
 _PLAIN_LINUX: Final = re.compile(r"linux_(?!armv[67]l$).+")
 # https://docs.pypi.org/project-management/storage-limits/ and
 # https://github.com/pypi/warehouse/blob/main/warehouse/constants.py (August 2026)
@@ -275,12 +281,14 @@ def find_warnings(
     artifacts: Sequence[Artifact],
     *,
     on_pypi: bool,
+    classifiers: Collection[str] = (),
     keep: Callable[[Artifact, RawMetadata], None] = lambda *_: None,
 ) -> Iterator[PackageWarning]:
     """Check what `twine check` does without a renderer, the core metadata, and the index's rules
     for platform tags; blocks. https://twine.readthedocs.io/en/stable/#twine-check
 
-    `on_pypi` says that the files go to pypi.org or test.pypi.org; `keep` gets the metadata of each.
+    `on_pypi` says that the files go to pypi.org or test.pypi.org, which takes `classifiers` if they
+    are known; `keep` gets the metadata of each.
     Raises PackageError for a file that cannot be read, belongs to another package, or requires what
     no client can get.
     """
@@ -295,6 +303,14 @@ def find_warnings(
             names = member_names(file)
         tags = artifact.filename.removesuffix(".whl").split("-")[-1].split(".")
         plain = next(filter(_PLAIN_LINUX.fullmatch, tags), None)
+        strange = "" if plain else next((tag for tag in tags if not is_platform(tag)), "")
+        if strange and on_pypi:
+            yield PackageWarning(
+                name=WarningName.PLATFORM_TAG,
+                message=f"{artifact.filename} has the platform tag {one_line(strange, 100)}, which "
+                "PyPI does not know, and refuses",
+                error=True,
+            )
         if plain is not None:
             consequence = (
                 "PyPI refuses it" if on_pypi else "it works only where the libraries are the same"
@@ -317,9 +333,41 @@ def find_warnings(
         _check_name(package, artifact, raw)
         _refuse_unresolvable(artifact, raw, on_pypi=on_pypi)
         keep(artifact, raw)
+    refused: dict[str, None] = {}
+    for artifact, (raw, _) in zip(artifacts, parsed, strict=True) if on_pypi else ():
+        refused |= dict.fromkeys(_find_refused(artifact, _as_sent(raw), classifiers))
+    for message in refused:
+        yield _invalid(message, error=True)
     # The metadata of all files is the same.
     for raw, unparsed in parsed[:1]:
-        yield from check_metadata(raw, unparsed)
+        yield from check_metadata(raw, unparsed, on_pypi=on_pypi)
+
+
+def _find_refused(
+    artifact: Artifact, raw: RawMetadata, classifiers: Collection[str]
+) -> Iterator[str]:
+    """Why pypi.org refuses a file, in sentences."""
+    for why in find_refused(raw, classifiers):
+        yield f"it {why}, and PyPI refuses that"
+    try:
+        why = find_refused_name(artifact.filename, raw)
+        if not why:
+            with open_artifact(artifact) as opened, opened.raw() as file:
+                why = find_refused_content(file, artifact.filename, raw)
+    except _UNREADABLE as error:
+        raise _unreadable(artifact.filename, error) from error
+    if why:
+        yield f"{artifact.filename} {why}, and PyPI refuses that"
+
+
+def check_declared(project: PyProject, classifiers: Collection[str]) -> Iterator[PackageWarning]:
+    """What pypi.org will refuse of files that are still to be built, as far as the manifest of the
+    project tells. `classifiers` are those that it takes, if they are known.
+    """
+    for what in find_invalid(project.declared):
+        yield _invalid(f"{project.manifest}: {what}, and PyPI refuses that", error=True)
+    for why in find_refused(project.declared, classifiers):
+        yield _invalid(f"{project.manifest}: it {why}, and PyPI refuses that", error=True)
 
 
 # https://setuptools.pypa.io/en/latest/userguide/ext_modules.html, https://cffi.readthedocs.io
@@ -486,20 +534,23 @@ def _has_modules(package: Package) -> bool:
     return False
 
 
+def _as_sent(raw: RawMetadata) -> RawMetadata:
+    """Without what is not sent with the file, or counts as not sent."""
+    sent = {field: value for field, value in raw.items() if value not in ("", [""])}
+    if _is_older_than_2_4(raw.get("metadata_version", "")):
+        sent.pop("license_files", None)
+    return cast("RawMetadata", sent)
+
+
 def check_metadata(
-    raw: RawMetadata, unparsed: Mapping[str, Sequence[str]]
+    raw: RawMetadata, unparsed: Mapping[str, Sequence[str]], *, on_pypi: bool = False
 ) -> Iterator[PackageWarning]:
     """What is wrong with the metadata of a distribution."""
-    if _is_older_than_2_4(raw.get("metadata_version", "")):
-        raw = raw.copy()
-        raw.pop("license_files", None)  # it is not sent with the file either
+    raw = _as_sent(raw)
     for name in sorted(unparsed):
         yield _invalid(f"its metadata has {name} twice, or not as text")
-    try:
-        Metadata.from_raw(raw, validate=True)
-    except ExceptionGroup as group:
-        for error in group.exceptions:
-            yield _invalid(f"its metadata is invalid: {error}")
+    for what in find_invalid(raw):
+        yield _invalid(f"its metadata is invalid: {what}", error=on_pypi)
     # setuptools wrote UNKNOWN where there was none.
     if raw.get("description", "").strip() in {"", "UNKNOWN"}:
         yield PackageWarning(
@@ -513,5 +564,5 @@ def check_metadata(
         )
 
 
-def _invalid(message: str) -> PackageWarning:
-    return PackageWarning(name=WarningName.INVALID_METADATA, message=message)
+def _invalid(message: str, *, error: bool = False) -> PackageWarning:
+    return PackageWarning(name=WarningName.INVALID_METADATA, message=message, error=error)

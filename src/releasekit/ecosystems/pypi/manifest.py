@@ -13,11 +13,13 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from packaging.metadata import RawMetadata
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import InvalidName, canonicalize_name, is_normalized_name
 from packaging.version import InvalidVersion, Version
 
+from releasekit.ecosystems.pypi.refused import read_declared
 from releasekit.ecosystems.shared.documents import checked_table, table_in, text_in
 from releasekit.errors import ManifestError, Unreadable
 from releasekit.host.files import read_parsed
@@ -160,6 +162,7 @@ class PyProject:
     one. Of a project that `is_inert`, a build runs no code, unless a hatch.toml says so. `goes_to`
     is another registry than PyPI that its files name.
     `compiler` is what its manifest names that compiles a part of it; a setup.py may do so, too.
+    `declared` is what its [project] table says about it, as core metadata.
     """
 
     name: str
@@ -179,6 +182,7 @@ class PyProject:
     is_inert: bool = False
     goes_to: NamedRegistry | None = None
     compiler: str = ""
+    declared: RawMetadata = field(default_factory=RawMetadata)
 
     @property
     def is_draft(self) -> bool:
@@ -306,6 +310,7 @@ def parse_project(
         unpublishable=unpublishable,
         sources=read_uv_sources(document, path),
         compiler=_find_compiler(document, system),
+        declared=read_declared(metadata),
     )
 
 

@@ -84,6 +84,8 @@ CLOSED_AFTER: Final = timedelta(days=14)
 # https://github.com/pypi/warehouse/blob/main/warehouse/config.py (August 2026:
 # PROJECT_CREATE_USER_RATELIMIT_STRING)
 NEW_PROJECTS_AN_HOUR: Final = 20
+# One that has been in the list from the beginning: https://pypi.org/classifiers/
+_A_CLASSIFIER: Final = "Programming Language :: Python"
 # Uploads follow builds closely; where they do not, metadata with a long readme would fill memory.
 _KEPT: Final = 128
 # The pieces of a body that are sent at once; the body of a smaller file is one.
@@ -246,6 +248,8 @@ class PackageIndex:
         self._one_by_one = concurrency == 1
         self._slots = asyncio.Semaphore(1 if self._one_by_one else FILES_AT_ONCE * concurrency)
         self._unknown: set[str] = set()
+        self._asking = asyncio.Lock()
+        self._classifiers: frozenset[str] | None = None
         self._metadata: dict[str, RawMetadata] = {}
 
     def check_credentials(self) -> str:
@@ -335,6 +339,22 @@ class PackageIndex:
         )
         warning = PackageWarning(name=WarningName.OVER_LIMIT, message=message)
         return dict.fromkeys(new[NEW_PROJECTS_AN_HOUR:], warning)
+
+    async def find_classifiers(self) -> frozenset[str]:
+        """Those that it takes; none where it does not tell. Deprecated ones are not among them.
+        https://github.com/pypi/warehouse/blob/main/warehouse/legacy/api/pypi.py
+        """
+        async with self._asking:
+            if self._classifiers is None:
+                site = f"https://{self._upload_url.host.removeprefix('upload.')}"
+                self._classifiers = frozenset()
+                with contextlib.suppress(PackageError):
+                    url = httpx.URL(f"{site}/pypi?%3Aaction=list_classifiers")
+                    answer = await self._index.read(url, {}, max_bytes=MAX_PAGE_BYTES)
+                    lines = frozenset(answer.text.splitlines())
+                    if answer.is_success and _A_CLASSIFIER in lines:
+                        self._classifiers = lines
+            return self._classifiers
 
     async def find_trust(self, package: Package) -> TrustState:  # noqa: ARG002
         """PyPI has no API for it. https://docs.pypi.org/trusted-publishers/"""

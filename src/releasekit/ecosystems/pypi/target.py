@@ -31,6 +31,7 @@ from releasekit.ecosystems.pypi import PYPI, UV, Inputs, discover, manifest
 from releasekit.ecosystems.pypi.build import DIGESTS, Builder, InRepoWheels, list_tags
 from releasekit.ecosystems.pypi.directory_layout import SimpleDirectory
 from releasekit.ecosystems.pypi.distribution import (
+    check_declared,
     find_pinned_apart,
     find_pinned_python,
     find_warnings,
@@ -66,7 +67,13 @@ from releasekit.ecosystems.shared.packages import not_a_package
 from releasekit.ecosystems.shared.tools import find_tool
 from releasekit.errors import BuildFailed, CommandFailed, PlanError, map_all
 from releasekit.host.scratch import scratch
-from releasekit.model import Dependency, DependencyKind, PackageId
+from releasekit.model import (
+    Dependency,
+    DependencyKind,
+    PackageId,
+    PackageWarning,
+    WarningName,
+)
 from releasekit.problems import Problem
 from releasekit.report.text import few
 
@@ -91,7 +98,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Built, Into, Registry
     from releasekit.ecosystems.pypi import Options
     from releasekit.ecosystems.pypi.manifest import PyProject
-    from releasekit.model import Artifact, Package, PackageWarning, PlannedPackage
+    from releasekit.model import Artifact, Package, PlannedPackage
     from releasekit.versioning.edits import Edits
 
 
@@ -207,8 +214,19 @@ class PyPITarget(Target):
                 index.keep_metadata(artifact, raw)
 
         on_pypi = bool(index and index.is_pypi)
-        find = partial(find_warnings, on_pypi=on_pypi, keep=keep)
+        classifiers = await index.find_classifiers() if index and on_pypi else frozenset[str]()
+        find = partial(find_warnings, on_pypi=on_pypi, classifiers=classifiers, keep=keep)
         found = await list_warnings(find, package, artifacts)
+        if on_pypi and not artifacts:
+            found += check_declared(self._found.projects[package.id.name], classifiers)
+        if index and on_pypi and not classifiers and (package.prebuilt or not artifacts):
+            found.append(
+                PackageWarning(
+                    name=WarningName.INVALID_METADATA,
+                    message=f"{index.url} did not say which classifiers it takes, so those of the "
+                    "package are not checked",
+                )
+            )
         # Of all settings, only these let maturin name a standard.
         settings = " ".join(self._options.config_settings.values())
         is_set = "--compatibility" in settings or "--manylinux" in settings

@@ -1,0 +1,269 @@
+"""What pypi.org refuses of the metadata and the files of a distribution, known before the upload:
+by then, others of the release are there for good.
+
+https://github.com/pypi/warehouse/blob/main/warehouse/forklift/metadata.py and legacy.py
+"""
+
+from __future__ import annotations
+
+import configparser
+import csv
+import re
+from email.utils import parseaddr
+from typing import IO, TYPE_CHECKING, Final, cast
+
+from packaging.metadata import Metadata, RawMetadata
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.version import Version
+
+from releasekit.ecosystems.shared.archives import (
+    MAX_UNPACKED_BYTES,
+    opened_archive,
+    opened_entry,
+    opened_zip,
+)
+from releasekit.ecosystems.shared.documents import text_in
+from releasekit.http.client import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+# https://github.com/pypi/warehouse/blob/main/warehouse/forklift/metadata.py (August 2026)
+MAX_SUMMARY_CHARS: Final = 512
+MAX_LABEL_CHARS: Final = 32
+# Of a message, about a value from a manifest.
+_SHOWN: Final = 200
+# Of an email address. https://www.rfc-editor.org/rfc/rfc5321#section-4.5.3.1
+_MAX_LOCAL_CHARS: Final = 64
+_MAX_ADDRESS_CHARS: Final = 254
+# Entries of a wheel that RECORD does not list, and those that are read.
+_MAX_ENTRY_BYTES: Final = 64 * 1024 * 1024
+_MAX_TAGS: Final = 10_000
+
+_URL_CHARS: Final = r"[A-Za-z0-9._~\-!$&'()*+,;=]|%[0-9A-Fa-f]{2}"
+# https://www.rfc-editor.org/rfc/rfc3986#appendix-A; a fragment may be anything.
+_URL: Final = re.compile(
+    rf"https?:(?://(?:(?:{_URL_CHARS}|:)+@)?(?:\[[^\]\s]+\]|(?:{_URL_CHARS})*)(?::\d{{0,5}})?"
+    rf"(?=[/?#]|$))?(?:{_URL_CHARS}|[:@/])*(?:\?(?:{_URL_CHARS}|[:@/?])*)?(?:#.*)?",
+    re.IGNORECASE | re.DOTALL,
+)
+_LOCAL_PART: Final = re.compile(r"[\w!#$%&'*+\-/=?^`{|}~]+(?:\.[\w!#$%&'*+\-/=?^`{|}~]+)*")
+_LABEL: Final = re.compile(r"[^\W_](?:[^\W_]|-){0,61}[^\W_]|[^\W_]")
+# https://www.iana.org/assignments/special-use-domain-names/
+_NO_DOMAINS: Final = frozenset({"arpa", "invalid", "local", "localhost", "onion", "test"})
+
+# https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/ and
+# https://github.com/pypi/warehouse/blob/main/warehouse/forklift/legacy.py (_valid_platform_tag,
+# August 2026); of macOS, versions that are still to come count as known.
+_LINUX: Final = "x86_64|i686|aarch64|armv7l|ppc64le|s390x|riscv64"
+_PLATFORM: Final = re.compile(
+    r"any|win32|win_(?:amd64|arm64|ia64)|linux_armv[67]l"
+    r"|manylinux(?:1|2010)_(?:x86_64|i686)"
+    r"|manylinux2014_(?:x86_64|i686|aarch64|armv7l|ppc64|ppc64le|s390x)"
+    rf"|manylinux_\d+_\d+_(?:{_LINUX}|ppc64)|musllinux_\d+_\d+_(?:{_LINUX})"
+    r"|macosx_(?:10_\d+|(?:1[1-5]|2[6-9]|[3-9]\d)_0)"
+    r"_(?:ppc|ppc64|i386|x86_64|arm64|intel|fat|fat3|fat64|universal|universal2)"
+    r"|ios_\d+_\d+_(?:arm64|x86_64)_(?:iphoneos|iphonesimulator)"
+    r"|android_\d+_(?:armeabi_v7a|arm64_v8a|x86|x86_64)"
+    r"|pyemscripten_\d+_\d+_wasm32"
+)
+# https://packaging.python.org/en/latest/specifications/entry-points/#data-model
+_SCRIPT: Final = re.compile(r"[\w.-]+")
+
+
+def read_declared(project: Mapping[str, object]) -> RawMetadata:
+    """The core metadata that every build backend makes of the [project] table of a manifest, as far
+    as it stands there; what has another type is left to the backend.
+
+    https://packaging.python.org/en/latest/specifications/pyproject-toml/
+    """
+    found: dict[str, object] = {"metadata_version": "2.4", "version": "0"}
+    for key, field in (
+        ("name", "name"),
+        ("version", "version"),
+        ("license", "license_expression"),
+        ("requires-python", "requires_python"),
+    ):
+        if isinstance(value := project.get(key), str):
+            found[field] = value
+    if isinstance(summary := project.get("description"), str):
+        found["summary"] = " ".join(summary.split())
+    readme = project.get("readme")
+    if isinstance(readme, dict) and isinstance(kind := readme.get("content-type"), str):
+        found["description_content_type"] = kind
+    for key in ("authors", "maintainers"):
+        people = project.get(key)
+        named = people if isinstance(people, list) else []
+        emails = [text_in(each, "email") for each in named if isinstance(each, dict)]
+        if emails := [*filter(None, emails)]:
+            found[f"{key[:-1]}_email"] = ", ".join(emails)
+    classifiers = project.get("classifiers")
+    if isinstance(classifiers, list) and all(isinstance(each, str) for each in classifiers):
+        found["classifiers"] = classifiers
+    urls = project.get("urls")
+    if isinstance(urls, dict) and all(isinstance(each, str) for each in urls.values()):
+        found["project_urls"] = urls
+    return cast("RawMetadata", found)
+
+
+def find_invalid(raw: RawMetadata) -> Iterator[str]:
+    """What is not valid in core metadata, each a sentence about a field."""
+    try:
+        Metadata.from_raw(raw, validate=True)
+    except ExceptionGroup as group:
+        yield from map(str, group.exceptions)
+
+
+def find_refused(raw: RawMetadata, classifiers: Collection[str] = ()) -> Iterator[str]:
+    """Why pypi.org refuses valid metadata, each the end of a sentence about a package.
+    `classifiers` are those that it takes, if they are known.
+    """
+    summary = raw.get("summary", "")
+    if len(summary) > MAX_SUMMARY_CHARS:
+        yield f"has a summary of {len(summary)} characters; the limit is {MAX_SUMMARY_CHARS}"
+    for role in ("author", "maintainer"):
+        # Of several, the first is looked at.
+        _, address = parseaddr(str(raw.get(f"{role}_email", "")))
+        if address and not is_address(address):
+            yield f"has {_show(address)} as the email address of its {role}, which is none"
+    for classifier in raw.get("classifiers", []) if classifiers else ():
+        if classifier not in classifiers:
+            yield f"has the classifier {_show(classifier)}, which is unknown or deprecated"
+    for place in ("home_page", "download_url"):
+        url = str(raw.get(place, ""))
+        if place in raw and not _URL.fullmatch(url):
+            yield f"has {_show(url)} as its {place.replace('_', ' ')}, which is no http(s) URL"
+    for label, url in raw.get("project_urls", {}).items():
+        if not label:
+            yield f"has the URL {_show(url)} without a label"
+        elif len(label) > MAX_LABEL_CHARS:
+            yield f"has a URL with the label {_show(label)}; the limit is {MAX_LABEL_CHARS}"
+        elif not _URL.fullmatch(url):
+            yield f"has {_show(url)} as the URL of {_show(label)}, which is no http(s) URL"
+    for text in (*raw.get("provides_dist", ()), *raw.get("obsoletes_dist", ())):
+        try:
+            is_valid = Requirement(text).url is None
+        except (InvalidRequirement, RecursionError):
+            is_valid = False
+        if not is_valid:
+            yield f"provides or obsoletes {_show(text)}, which names no project"
+    if raw.get("license") and raw.get("license_expression"):
+        yield "has both a License and a License-Expression"
+
+
+def is_address(text: str) -> bool:
+    """As PyPI takes an email address, which asks no server.
+    https://github.com/JoshData/python-email-validator#what-email-validator-checks
+    """
+    local, at, domain = text.rpartition("@")
+    labels = domain.split(".")
+    return bool(
+        at
+        and len(text) <= _MAX_ADDRESS_CHARS
+        and len(local) <= _MAX_LOCAL_CHARS
+        and _LOCAL_PART.fullmatch(local)
+        and len(labels) > 1
+        and all(map(_LABEL.fullmatch, labels))
+        and not labels[-1][-1].isdigit()
+        and labels[-1].lower() not in _NO_DOMAINS
+    )
+
+
+def _show(text: str) -> str:
+    return repr(one_line(text, _SHOWN))
+
+
+def is_platform(tag: str) -> bool:
+    """Whether pypi.org takes wheels with this platform tag."""
+    return _PLATFORM.fullmatch(tag) is not None
+
+
+def find_refused_name(filename: str, raw: RawMetadata) -> str:
+    """Why pypi.org refuses a file of this name, as the end of a sentence about it; else empty.
+
+    https://packaging.python.org/en/latest/specifications/source-distribution-format/ and
+    https://packaging.python.org/en/latest/specifications/binary-distribution-format/
+    """
+    name = canonicalize_name(raw.get("name", "")).replace("-", "_")
+    version = Version(raw.get("version", ""))
+    if not filename.endswith(".whl"):
+        wanted = f"{name}-{version}.tar.gz"
+        return "" if filename == wanted else f"should be named {wanted}"
+    tags = 1
+    for part in filename.removesuffix(".whl").split("-")[-3:]:
+        tags *= part.count(".") + 1
+    if tags > _MAX_TAGS:
+        return f"has more than {_MAX_TAGS} tags"
+    try:
+        _, built, _, _ = parse_wheel_filename(filename)
+    except InvalidWheelFilename as error:
+        return f"has a name that is not that of a wheel: {one_line(str(error), _SHOWN)}"
+    if filename.partition("-")[0] != name:
+        return f"should have a name that begins with {name}-"
+    return "" if built == version else f"should have the version {version} in its name"
+
+
+def find_refused_content(file: IO[bytes], filename: str, raw: RawMetadata) -> str:
+    """Why pypi.org refuses what a file holds, as the end of a sentence about it; else empty.
+    Blocks; raises as `opened_zip` and `opened_archive`.
+    """
+    licenses = raw.get("license_files", [])
+    file.seek(0)
+    if filename.endswith(".whl"):
+        return _find_refused_wheel(file, "-".join(filename.split("-", 2)[:2]), licenses)
+    if not licenses:
+        return ""
+    with opened_archive(file, max_bytes=MAX_UNPACKED_BYTES) as members:
+        names = {member.name.removeprefix("./").partition("/")[2] for member in members}
+    return _find_lacking(licenses, names)
+
+
+def _find_refused_wheel(file: IO[bytes], stem: str, licenses: Collection[str]) -> str:
+    info = f"{stem}.dist-info"
+    with opened_zip(file) as archive:
+        entries = {entry.filename: entry for entry in archive.infolist()}
+
+        def read(name: str) -> bytes:
+            with opened_entry(archive, entries[f"{info}/{name}"]) as member:
+                return member.read(_MAX_ENTRY_BYTES)
+
+        for name in ("METADATA", "RECORD", "WHEEL"):
+            if f"{info}/{name}" not in entries:
+                return f"lacks {info}/{name}"
+        try:
+            for _ in csv.reader(read("RECORD").decode().splitlines()):
+                pass
+        except (UnicodeError, csv.Error):
+            return f"has a {info}/RECORD that cannot be read"
+        if f"{info}/entry_points.txt" in entries and (
+            why := _explain_entry_points(read("entry_points.txt"))
+        ):
+            return f"has a {info}/entry_points.txt {why}"
+    return _find_lacking([f"{info}/licenses/{each}" for each in licenses], entries)
+
+
+def _find_lacking(wanted: Collection[str], names: Collection[str]) -> str:
+    """https://peps.python.org/pep-0639/#add-license-file-field"""
+    missing = next((each for each in wanted if each not in names), "")
+    return f"names a license file that it lacks: {one_line(missing, _SHOWN)}" if missing else ""
+
+
+class _CaseSensitiveParser(configparser.ConfigParser):
+    optionxform = staticmethod(str)  # type: ignore[assignment]
+
+
+def _explain_entry_points(content: bytes) -> str:
+    parser = _CaseSensitiveParser(delimiters=("=",))
+    try:
+        parser.read_string(content.decode())
+        names = [
+            name
+            for section in ("console_scripts", "gui_scripts")
+            if parser.has_section(section)
+            for name in parser[section]
+        ]
+    except (UnicodeError, configparser.Error) as error:
+        return f"that cannot be read: {one_line(str(error), _SHOWN)}"
+    bad = next((name for name in names if not _SCRIPT.fullmatch(name)), "")
+    return f"with the script {_show(bad)}, which is no name" if bad else ""
