@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from types import FrameType
 
-ECOSYSTEMS: Final = ("cargo", "npm", "go", "maven", "versions")
+ECOSYSTEMS: Final = ("cargo", "npm", "pypi", "go", "maven", "versions")
 INTO: Final = ROOT / "build" / "peers"
 KINDS: Final = ("equal", "explained", "unusable", "fault")
 # A case that takes longer hangs.

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import configparser
 import csv
+import functools
 import re
+import sys
+import sysconfig
 from email.utils import parseaddr
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, cast
 
 from packaging.metadata import Metadata, RawMetadata
@@ -35,18 +39,15 @@ MAX_LABEL_CHARS: Final = 32
 # Of a message, about a value from a manifest.
 _SHOWN: Final = 200
 # Of an email address. https://www.rfc-editor.org/rfc/rfc5321#section-4.5.3.1
-_MAX_LOCAL_CHARS: Final = 64
 _MAX_ADDRESS_CHARS: Final = 254
 # Entries of a wheel that RECORD does not list, and those that are read.
 _MAX_ENTRY_BYTES: Final = 64 * 1024 * 1024
 _MAX_TAGS: Final = 10_000
 
-_URL_CHARS: Final = r"[A-Za-z0-9._~\-!$&'()*+,;=]|%[0-9A-Fa-f]{2}"
-# https://www.rfc-editor.org/rfc/rfc3986#appendix-A; a fragment may be anything.
+# No server is asked, and nothing else of a URL is looked at.
+# https://github.com/pypi/warehouse/blob/main/warehouse/utils/http.py (is_valid_uri)
 _URL: Final = re.compile(
-    rf"https?:(?://(?:(?:{_URL_CHARS}|:)+@)?(?:\[[^\]\s]+\]|(?:{_URL_CHARS})*)(?::\d{{0,5}})?"
-    rf"(?=[/?#]|$))?(?:{_URL_CHARS}|[:@/])*(?:\?(?:{_URL_CHARS}|[:@/?])*)?(?:#.*)?",
-    re.IGNORECASE | re.DOTALL,
+    r"https?:(?!//[^/?#]*:(?:[7-9]\d{4}|6[6-9]\d{3})(?:[/?#]|$))", re.IGNORECASE
 )
 _LOCAL_PART: Final = re.compile(r"[\w!#$%&'*+\-/=?^`{|}~]+(?:\.[\w!#$%&'*+\-/=?^`{|}~]+)*")
 _LABEL: Final = re.compile(r"[^\W_](?:[^\W_]|-){0,61}[^\W_]|[^\W_]")
@@ -68,6 +69,27 @@ _PLATFORM: Final = re.compile(
     r"|android_\d+_(?:armeabi_v7a|arm64_v8a|x86|x86_64)"
     r"|pyemscripten_\d+_\d+_wasm32"
 )
+# What some Python from 2.6 to 3.14 has at the top of its library, and others do not.
+# https://docs.python.org/3/py-modindex.html, for each of them
+_OTHER_MODULES: Final = """
+abcoll aepack aetools aetypes aifc al annotationlib anydbm applesingle asynchat asyncore
+audiodev audioop autogil basehttpserver bastion binhex bootlocale bsddb buildtools builtin
+canvas carbon cd cfmfile cgi cgihttpserver cgitb chunk colorize colorpicker commands compiler
+compression cookie cookielib cpickle crypt cstringio dbhash device dialog dircache distutils dl
+docxmlrpcserver dumbdbm easydialogs exceptions filedialog findertools fixtk fl flp fm formatter
+fpectl fpformat framework gensuitemodule gl hotshot htmlentitydefs htmllib htmlparser httplib ic
+icopen ihooks imageop imgfile imghdr imp imputil interpchannels interpqueues interpreters jpeg
+lib lib2to3 linuxaudiodev lwpcookiejar macerrors macos macostools macpath macresource
+macurl2path mailcap main mhlib mimetools mimewriter mimify miniaeframe mozillacookiejar msilib
+multifile mutex nav new nis nntplib os2emxpath ossaudiodev parser phello pipes pixmapwrapper
+popen2 posixfile pydatetime pylong pyrepl repr rexec rfc822 robotparser scrolledtext sets
+sgmllib sha sha2 simpledialog simplehttpserver simplexmlrpcserver smtpd sndhdr spwd statvfs
+stringio stringold strop suggestions sunau sunaudio sunaudiodev symbol sysconfigdata telnetlib
+testbuffer testcapi testimportmultiple testinternalcapi testmultiphase tix tkcolorchooser
+tkcommondialog tkconstants tkdnd tkfiledialog tkfont tkmessagebox tksimpledialog toaiff ttk
+urllib2 urlparse user userdict userlist userstring uu videoreader w whichdb wmi xdrlib xmllib
+xmlrpclib xxlimited xxsubinterpreters xxsubtype xxtestfuzz zstd
+"""
 # https://packaging.python.org/en/latest/specifications/entry-points/#data-model
 _SCRIPT: Final = re.compile(r"[\w.-]+")
 
@@ -132,14 +154,14 @@ def find_refused(raw: RawMetadata, classifiers: Collection[str] = ()) -> Iterato
             yield f"has the classifier {_show(classifier)}, which is unknown or deprecated"
     for place in ("home_page", "download_url"):
         url = str(raw.get(place, ""))
-        if place in raw and not _URL.fullmatch(url):
+        if place in raw and not _URL.match(url):
             yield f"has {_show(url)} as its {place.replace('_', ' ')}, which is no http(s) URL"
     for label, url in raw.get("project_urls", {}).items():
         if not label:
             yield f"has the URL {_show(url)} without a label"
         elif len(label) > MAX_LABEL_CHARS:
             yield f"has a URL with the label {_show(label)}; the limit is {MAX_LABEL_CHARS}"
-        elif not _URL.fullmatch(url):
+        elif not _URL.match(url):
             yield f"has {_show(url)} as the URL of {_show(label)}, which is no http(s) URL"
     for text in (*raw.get("provides_dist", ()), *raw.get("obsoletes_dist", ())):
         try:
@@ -153,15 +175,17 @@ def find_refused(raw: RawMetadata, classifiers: Collection[str] = ()) -> Iterato
 
 
 def is_address(text: str) -> bool:
-    """As PyPI takes an email address, which asks no server.
+    """As PyPI takes an email address, which asks no server. True where that takes the rules for
+    other characters than those of ASCII.
     https://github.com/JoshData/python-email-validator#what-email-validator-checks
     """
     local, at, domain = text.rpartition("@")
     labels = domain.split(".")
+    if at and (not text.isascii() or "--" in domain):
+        return True
     return bool(
         at
         and len(text) <= _MAX_ADDRESS_CHARS
-        and len(local) <= _MAX_LOCAL_CHARS
         and _LOCAL_PART.fullmatch(local)
         and len(labels) > 1
         and all(map(_LABEL.fullmatch, labels))
@@ -212,11 +236,12 @@ def find_refused_content(file: IO[bytes], filename: str, raw: RawMetadata) -> st
     file.seek(0)
     if filename.endswith(".whl"):
         return _find_refused_wheel(file, "-".join(filename.split("-", 2)[:2]), licenses)
-    if not licenses:
-        return ""
     with opened_archive(file, max_bytes=MAX_UNPACKED_BYTES) as members:
-        names = {member.name.removeprefix("./").partition("/")[2] for member in members}
-    return _find_lacking(licenses, names)
+        names = {member.name for member in members}
+    top, *others = {name.partition("/")[0] for name in names}
+    if others or f"{top}/PKG-INFO" not in names:
+        return "does not hold one directory with a PKG-INFO, and nothing else"
+    return _find_lacking([f"{top}/{each}" for each in licenses], names)
 
 
 def _find_refused_wheel(file: IO[bytes], stem: str, licenses: Collection[str]) -> str:
@@ -267,3 +292,22 @@ def _explain_entry_points(content: bytes) -> str:
         return f"that cannot be read: {one_line(str(error), _SHOWN)}"
     bad = next((name for name in names if not _SCRIPT.fullmatch(name)), "")
     return f"with the script {_show(bad)}, which is no name" if bad else ""
+
+
+def is_prohibited(name: str) -> bool:
+    """Whether pypi.org makes no project of this name, as a module of Python's standard library has
+    it. Blocks. https://github.com/pypi/warehouse/blob/main/warehouse/packaging/services.py
+    """
+    return name in _list_modules()
+
+
+@functools.cache
+def _list_modules() -> frozenset[str]:
+    """Of this Python with those in packages, and the top ones of all others."""
+    names = {*sys.stdlib_module_names, *_OTHER_MODULES.split(), "test"}
+    top = Path(sysconfig.get_path("stdlib"))
+    for package in sys.stdlib_module_names:
+        for path in (top / package).rglob("*.py"):
+            parts = path.relative_to(top).with_suffix("").parts
+            names.add(".".join(each for each in parts if each != "__init__"))
+    return frozenset(canonicalize_name(each.strip("-_.")) for each in names)

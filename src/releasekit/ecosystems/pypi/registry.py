@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import sys
 import time
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -18,7 +17,6 @@ from typing import IO, TYPE_CHECKING, Final, cast
 
 import httpx
 from packaging.metadata import parse_email
-from packaging.utils import canonicalize_name
 
 from releasekit.aio import gather_all, uncancellable
 from releasekit.attested import Obstacle
@@ -31,6 +29,7 @@ from releasekit.ecosystems.pypi.distribution import (
     make_form,
     read_metadata,
 )
+from releasekit.ecosystems.pypi.refused import is_prohibited
 from releasekit.ecosystems.pypi.simple_index import PUBLIC_HOSTS
 from releasekit.ecosystems.shared.answers import (
     ResponseRules,
@@ -281,11 +280,10 @@ class PackageIndex:
 
     async def find_rights(self, packages: Sequence[Package], *, proving: bool) -> RightsFound:
         """By the names that PyPI lets nobody take, and by what a token says of itself."""
-        # https://github.com/pypi/warehouse/blob/main/warehouse/packaging/services.py
-        names = set(map(canonicalize_name, sys.stdlib_module_names)) if self.is_pypi else ()
         denied = Denied("a module of Python's standard library has its name", hint=_RENAME)
-        new = [each.id for each in packages if self.is_new(each.id)]
-        prohibited = {each: denied for each in new if each.name in names}
+        new = [each.id for each in packages if self.is_pypi and self.is_new(each.id)]
+        named = await asyncio.to_thread(lambda: [each for each in new if is_prohibited(each.name)])
+        prohibited = dict.fromkeys(named, denied)
         found = await self._find_login_rights(packages, proving=proving)
         return replace(found, denied={**found.denied, **prohibited})
 

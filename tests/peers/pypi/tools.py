@@ -1,0 +1,98 @@
+"""The environment with the build backends and other judges, made once; and a process in it."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+PLACE: Final = Path(__file__).parents[3] / "build" / "peers" / "pypi"
+WHEELS: Final = PLACE / "wheels"
+_PYTHON: Final = PLACE / "venv" / "bin" / "python"
+# What builds may require.
+_BACKENDS: Final = (
+    "setuptools", "wheel", "flit_core", "hatchling", "hatch-vcs", "hatch-fancy-pypi-readme",
+    "pdm-backend", "poetry-core", "setuptools-scm", "scikit-build-core", "meson-python", "meson",
+    "ninja", "cmake", "uv_build", "tomli", "packaging",
+)  # fmt: skip
+# What warehouse imports where it looks at metadata and files, and what runs its tests of that.
+_JUDGES: Final = (
+    "email-validator", "packaging", "pip", "pytest", "rfc3986", "stdlib-list", "trove-classifiers",
+    "twine", "urllib3", "webob", "cffi",
+)  # fmt: skip
+# Nothing is asked of an index from then on.
+OFFLINE: Final = {"UV_OFFLINE": "1", "UV_NO_INDEX": "1", "UV_FIND_LINKS": str(WHEELS)}
+
+
+def prepare() -> None:
+    """From PyPI, unless it is there."""
+    if not (PLACE / "done").is_file():
+        environment = PLACE / "venv"
+        for argv in (
+            [
+                sys.executable,
+                "-m",
+                "uv",
+                "venv",
+                "--clear",
+                "--python",
+                sys.executable,
+                environment,
+            ],
+            [
+                sys.executable,
+                "-m",
+                "uv",
+                "pip",
+                "install",
+                "--python",
+                _PYTHON,
+                *_BACKENDS,
+                *_JUDGES,
+            ],
+            [
+                _PYTHON,
+                "-m",
+                "pip",
+                "download",
+                "--only-binary",
+                ":all:",
+                "--dest",
+                WHEELS,
+                *_BACKENDS,
+            ],
+        ):
+            subprocess.run([*map(str, argv)], check=True, capture_output=True)
+        (PLACE / "done").touch()
+    os.environ.update(OFFLINE)
+
+
+@functools.cache
+def _start_judge(_process: int) -> subprocess.Popen[str]:
+    script = Path(__file__).with_name("judge.py")
+    environment = {**os.environ, "PATH": f"{_PYTHON.parent}:{os.environ['PATH']}"}
+    return subprocess.Popen(
+        [str(_PYTHON), "-B", str(script)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**environment, "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+
+
+def ask(operation: str, **request: object) -> dict[str, Any]:
+    """The answer of the judge of this process; raises ValueError for what broke it."""
+    judge = _start_judge(os.getpid())
+    assert judge.stdin is not None
+    assert judge.stdout is not None
+    judge.stdin.write(json.dumps({"operation": operation, **request}) + "\n")
+    judge.stdin.flush()
+    answer: dict[str, Any] = json.loads(judge.stdout.readline())
+    if "error" in answer:
+        raise ValueError(answer["error"])
+    return answer
