@@ -98,8 +98,8 @@ def names(request: Request) -> Answer:
     source = Path(request["warehouse"], "warehouse/packaging/services.py")
     wanted = {"_namespace_stdlib_list", "STDLIB_PROHIBITED"}
     space: dict[str, Any] = {"chain": itertools.chain}
-    exec("import stdlib_list\nfrom packaging.utils import canonicalize_name", space)  # noqa: S102
-    exec(_chosen(source, wanted), space)  # noqa: S102
+    exec("import stdlib_list\nfrom packaging.utils import canonicalize_name", space)
+    exec(_chosen(source, wanted), space)
     found: set[str] = space["STDLIB_PROHIBITED"]
     return {"prohibited": sorted(found)}
 
@@ -122,7 +122,7 @@ def harvest(request: Request) -> Answer:
     warehouse.metadata.parse = record
     space = {"__name__": "tests"}
     path = Path(request["warehouse"], "tests/unit/forklift/test_metadata.py")
-    exec(compile(path.read_text(), str(path), "exec"), space)  # noqa: S102
+    exec(compile(path.read_text(), str(path), "exec"), space)
     _ = MultiDict
     for suite in (each for each in space.values() if isinstance(each, type)):
         for key, test in vars(suite).items():
@@ -179,8 +179,8 @@ class Warehouse:
         wanted = {"_validate_filename", "_open_dist_file", "_is_valid_dist_file", "_commonpath"}
         wanted |= {"_valid_platform_tag", "_dist_file_re", "COMPRESSION_RATIO_MIN_SIZE"}
         wanted |= {"COMPRESSION_RATIO_THRESHOLD"}
-        exec(_chosen(source, wanted, "platform", "arches", "macosx"), space)  # noqa: S102
-        exec(_upload_checks(source), space)  # noqa: S102
+        exec(_chosen(source, wanted, "platform", "arches", "macosx"), space)
+        exec(_upload_checks(source), space)
         self.legacy = space
 
     def parse(self, form: list[tuple[str, str]]) -> Any:
@@ -219,7 +219,7 @@ def _parse_source(path: Path) -> ast.Module:
 
 def _load(path: Path) -> types.ModuleType:
     module = types.ModuleType(path.stem)
-    exec(compile(_parse_source(path), str(path), "exec"), vars(module))  # noqa: S102
+    exec(compile(_parse_source(path), str(path), "exec"), vars(module))
     return module
 
 
@@ -256,8 +256,8 @@ def _upload_checks(path: Path) -> Any:
         "request): pass"
     )
     function = wrapper.body[0]
-    assert isinstance(function, ast.FunctionDef)  # noqa: S101
-    assert len(body) == 2, "file_upload is written otherwise by now"  # noqa: S101, PLR2004
+    assert isinstance(function, ast.FunctionDef)
+    assert len(body) == 2, "file_upload is written otherwise by now"
     # The file beside it is for the server to keep.
     function.body = [_Kept().visit(each) for each in body]
     return compile(ast.fix_missing_locations(wrapper), str(path), "exec")
@@ -266,15 +266,15 @@ def _upload_checks(path: Path) -> Any:
 class _Kept(ast.NodeTransformer):
     """Without writing the metadata of a wheel beside it, and their digests."""
 
-    def visit_Try(self, node: ast.Try) -> Any:  # noqa: N802 - of the base class
+    def visit_Try(self, node: ast.Try) -> Any:
         if "'.metadata'" in ast.unparse(node):
             return ast.Pass()
         return self.generic_visit(node)
 
-    def visit_Assign(self, node: ast.Assign) -> Any:  # noqa: N802
+    def visit_Assign(self, node: ast.Assign) -> Any:
         return ast.Pass() if "metadata_file_hashes" in ast.unparse(node.targets[0]) else node
 
-    def visit_For(self, node: ast.For) -> Any:  # noqa: N802
+    def visit_For(self, node: ast.For) -> Any:
         if "metadata_file_hashes" in ast.unparse(node.iter):
             return ast.Pass()
         return self.generic_visit(node)

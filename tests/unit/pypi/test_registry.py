@@ -468,6 +468,32 @@ def test_new_projects_are_named_that_pypi_creates_only_later(
 
 
 @pytest.mark.parametrize(
+    ("answer", "known"),
+    [
+        (httpx.Response(200, text="Topic :: A\nProgramming Language :: Python\nB :: C"), 3),
+        (httpx.Response(200, text="<html>a proxy</html>"), 0),
+        (httpx.Response(404), 0),
+    ],
+)
+def test_pypi_is_asked_once_which_classifiers_it_takes(answer: httpx.Response, known: int) -> None:
+    """R63, R68: an answer that is no list tells nothing."""
+    asked = []
+
+    def serve(request: httpx.Request) -> httpx.Response:
+        asked.append(str(request.url))
+        return answer
+
+    async def use(registry: Registry) -> int:
+        assert isinstance(registry, PackageIndex)
+        first = await registry.find_classifiers()
+        assert await registry.find_classifiers() is first
+        return len(first)
+
+    assert using(serve, "https://test.pypi.org/legacy/", use) == known
+    assert asked == ["https://test.pypi.org/pypi?%3Aaction=list_classifiers"]
+
+
+@pytest.mark.parametrize(
     ("environ", "ends"),
     [
         ({"RELEASEKIT_PYPI_TOKEN": make_token([0, 2_000_000_000, 0])}, 2_000_000_000),

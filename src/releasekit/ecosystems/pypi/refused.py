@@ -238,8 +238,8 @@ def find_refused_content(file: IO[bytes], filename: str, raw: RawMetadata) -> st
         return _find_refused_wheel(file, "-".join(filename.split("-", 2)[:2]), licenses)
     with opened_archive(file, max_bytes=MAX_UNPACKED_BYTES) as members:
         names = {member.name for member in members}
-    top, *others = {name.partition("/")[0] for name in names}
-    if others or f"{top}/PKG-INFO" not in names:
+    top = min(names, default="").partition("/")[0]
+    if f"{top}/PKG-INFO" not in names or not all(each.startswith(f"{top}/") for each in names):
         return "does not hold one directory with a PKG-INFO, and nothing else"
     return _find_lacking([f"{top}/{each}" for each in licenses], names)
 
