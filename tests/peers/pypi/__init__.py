@@ -55,7 +55,7 @@ _FIXTURES: Final = {
     "meson-python": "tests/packages/*/pyproject.toml",
     "scikit-build-core": "tests/packages/*/pyproject.toml",
     "build": "tests/packages/*/pyproject.toml",
-    "pyproject-hooks": "tests/samples/*/*/pyproject.toml",
+    "pyproject-hooks": "tests/samples/*/pyproject.toml",
 }
 _LITERALS: Final = {
     "setuptools": "setuptools/tests/**/*.py",

@@ -1,5 +1,5 @@
-"""Runs in an environment with the build backends, twine, and what warehouse needs: answers requests,
-each a line of JSON, with what these tools say. A build runs in a child of its own.
+"""Runs in an environment with the build backends, twine, and what warehouse needs: answers
+requests, each a line of JSON, with what these tools say. A build runs in a child of its own.
 """
 
 from __future__ import annotations
@@ -67,8 +67,7 @@ def _load_backend(request: Request) -> Any:
 
 
 def twine(request: Request) -> Answer:
-    from twine.commands.check import check  # noqa: PLC0415 - only in that environment
-
+    check = importlib.import_module("twine.commands.check").check
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         failed = check(request["paths"], strict=True)
@@ -107,7 +106,6 @@ def names(request: Request) -> Answer:
 def harvest(request: Request) -> Answer:
     """What warehouse's own tests of metadata give to its parser, by running them."""
     import pytest  # noqa: PLC0415 - only in that environment
-    from webob.multidict import MultiDict  # noqa: PLC0415
 
     warehouse = Warehouse(request["warehouse"])
     given: list[tuple[str, Any]] = []
@@ -120,10 +118,9 @@ def harvest(request: Request) -> Answer:
         return parse(content, form_data=form_data, **options)
 
     warehouse.metadata.parse = record
-    space = {"__name__": "tests"}
+    space: dict[str, Any] = {"__name__": "tests"}
     path = Path(request["warehouse"], "tests/unit/forklift/test_metadata.py")
     exec(compile(path.read_text(), str(path), "exec"), space)
-    _ = MultiDict
     for suite in (each for each in space.values() if isinstance(each, type)):
         for key, test in vars(suite).items():
             if key.startswith("test_") and "monkeypatch" not in test.__code__.co_varnames:
@@ -140,7 +137,9 @@ def _parametrized(test: Any) -> Iterator[dict[str, Any]]:
     for mark in getattr(test, "pytestmark", ()):
         keys, values = mark.args
         keys = [each.strip() for each in keys.split(",")] if isinstance(keys, str) else keys
-        rows.append([dict(zip(keys, row if len(keys) > 1 else [row])) for row in values])
+        rows.append(
+            [dict(zip(keys, row if len(keys) > 1 else [row], strict=False)) for row in values]
+        )
     for combination in itertools.product(*rows):
         yield {key: value for each in combination for key, value in each.items()}
 
@@ -151,7 +150,7 @@ class Warehouse:
     def __init__(self, checkout: str) -> None:
         if checkout not in sys.path:
             sys.path.append(checkout)
-        self.metadata = importlib.import_module("warehouse.forklift.metadata")
+        self.metadata: Any = importlib.import_module("warehouse.forklift.metadata")
         utils = Path(checkout, "warehouse/utils")
         wheels, zipfiles = _load(utils / "wheel.py"), _load(utils / "zipfiles.py")
         space: dict[str, Any] = {
@@ -184,9 +183,8 @@ class Warehouse:
         self.legacy = space
 
     def parse(self, form: list[tuple[str, str]]) -> Any:
-        from webob.multidict import MultiDict  # noqa: PLC0415 - only in that environment
-
-        return self.metadata.parse(None, form_data=MultiDict([tuple(each) for each in form]))
+        form_data = importlib.import_module("webob.multidict").MultiDict(map(tuple, form))
+        return self.metadata.parse(None, form_data=form_data)
 
     def check_file(self, path: Path, meta: Any) -> None:
         kind = "bdist_wheel" if path.suffix == ".whl" else "sdist"
@@ -310,8 +308,8 @@ def _in_child(request: Request) -> Answer:
     with os.fdopen(reading) as pipe:
         text = pipe.read()
     os.waitpid(child, 0)
-    answer = json.loads(text) if text else {"error": "the build ended"}
-    return answer
+    found: Answer = json.loads(text or '{"error": "the build ended"}')
+    return found
 
 
 def main() -> None:

@@ -142,6 +142,7 @@ def _judge(root: Path, directory: Path) -> Verdict:
             return EQUAL
         return Verdict("fault", f"the backend refuses, ReleaseKit publishes\n{told[-1500:]}")
     (package,) = planned.packages
+    wanted: tuple[str, str]
     try:
         wanted = canonicalize_name(told["Name"]), str(Version(told["Version"]))
     except InvalidVersion:

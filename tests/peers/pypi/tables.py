@@ -14,8 +14,9 @@ def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """The rows of each `pytest.mark.parametrize` by the names of its arguments, and the test that
     it is of; a value that the test computes is left out of its row.
     """
-    for test in ast.walk(ast.parse(path.read_text())):
-        for mark in test.decorator_list if isinstance(test, ast.FunctionDef) else ():
+    found = ast.walk(ast.parse(path.read_text()))
+    for test in (each for each in found if isinstance(each, ast.FunctionDef)):
+        for mark in test.decorator_list:
             if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.parametrize":
                 names, rows = mark.args[0], mark.args[1]
                 if not isinstance(rows, (ast.List, ast.Tuple)):
@@ -27,8 +28,8 @@ def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                     cells = row.elts if isinstance(row, (ast.Tuple, ast.List)) else [row]
                     if len(keys) == 1:
                         cells = [row]
-                    found = {key: _evaluate(cell) for key, cell in zip(keys, cells, strict=False)}
-                    yield test.name, {k: each for k, each in found.items() if each is not ...}
+                    values = zip(keys, map(_evaluate, cells), strict=False)
+                    yield test.name, {key: each for key, each in values if each is not ...}
 
 
 def read_texts(path: Path) -> Iterator[str]:

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _TEST: Final = re.compile(r"^\s*(?:async )?fn (\w+)\(\) ", re.MULTILINE)
-_PLACE: Final = r'(?P<{0}base>context\.temp_dir|[a-z_]\w*)(?P<{0}below>(?:\s*\.(?:child|join)\(\s*"[^"]*"\s*\))*)'
+_PLACE: Final = (
+    r"(?P<{0}base>context\s*\.temp_dir|[a-z_]\w*)"
+    r'(?P<{0}below>(?:\s*\.(?:child|join)\(\s*"[^"]*"\s*\))*)'
+)
 _TEXT: Final = (
     r'(?:&?(?:indoc::)?(?:indoc|formatdoc)!\s*[({{]\s*)?(?:r(?P<h>#*)"(?P<raw>.*?)"(?P=h)'
     r'|"(?P<plain>(?:[^"\\]|\\.)*)")'
@@ -68,8 +71,8 @@ def _read_suite(path: Path) -> Iterator[tuple[str, Files | None]]:
         number, is_new = 0, False
         for event in _EVENT.finditer(text, test.end(), end):
             if event["name"]:
-                if event["dbase"] in known:
-                    known[event["name"]] = _join(known[event["dbase"]], event["dbelow"])
+                if (base := "".join(event["dbase"].split())) in known:
+                    known[event["name"]] = _join(known[base], event["dbelow"])
             elif event["shot"]:
                 manifest = files is None or "pyproject.toml" in files
                 if is_new and manifest:
@@ -78,8 +81,8 @@ def _read_suite(path: Path) -> Iterator[tuple[str, Files | None]]:
                         None if files is None else Files(files={**files}),
                     )
                     number, is_new = number + 1, False
-            elif event["wbase"] in known and files is not None:
-                place = _join(known[event["wbase"]], event["wbelow"])
+            elif (base := "".join(event["wbase"].split())) in known and files is not None:
+                place = _join(known[base], event["wbelow"])
                 content = "" if event["touch"] else _value(event)
                 is_new = True
                 if content is not None:
@@ -116,6 +119,8 @@ def _judge(files: Files | None, directory: Path) -> Verdict:
     if listed.returncode:
         if planned.code or not planned.packages:
             return EQUAL
+        if "was requested as both `editable" in listed.stderr:
+            return Verdict("explained", "pypi.md: Development dependency groups are not published")
         return Verdict("fault", f"uv refuses it\n{listed.stderr}{planned.out[:500]}")
     members = [Path(line) for line in listed.stdout.splitlines()]
     try:
@@ -124,23 +129,41 @@ def _judge(files: Files | None, directory: Path) -> Verdict:
         if planned.code:
             return EQUAL
         return Verdict("unusable", f"no build backend is asked here: {error!r}")
+    if planned.refuses("RK-210") and not expected.versions.keys() - expected.private:
+        return EQUAL  # there is nothing to publish
     if planned.code:
-        return Verdict("fault", f"only ReleaseKit refuses\n{planned.error}")
+        return _explain(planned) or Verdict("fault", f"only ReleaseKit refuses\n{planned.error}")
     document = {"ecosystem": "pypi", "at": ".", "config": {}, "shape": {}}
     world = facts.read("uv", {**document, "expected": expected.document()})
     wrong = differences(planned.packages, world)
     return Verdict("fault", f"{wrong}\n{planned.error}") if wrong else EQUAL
 
 
+def _explain(planned: ours.Ran) -> Verdict | None:
+    if planned.refuses("RK-223"):
+        return Verdict("explained", "problems.md: An entry names a directory without a manifest")
+    if planned.refuses("RK-304"):
+        return Verdict(
+            "explained", "problems.md: A package depends on one that is never published."
+        )
+    return None
+
+
 def _read_members(members: list[Path]) -> facts.Expected:
     documents = [tomllib.loads((each / "pyproject.toml").read_text()) for each in members]
-    projects = {canonicalize_name(each["project"]["name"]): each for each in documents}
+    projects = {str(canonicalize_name(each["project"]["name"])): each for each in documents}
     versions = {name: _find_version(each["project"]) for name, each in projects.items()}
-    hard, soft = set(), set()
+    hard, soft, idle = set(), set(), set()
     for name, document in projects.items():
         project = document["project"]
         for text in project.get("dependencies", []):
             hard |= _edges(name, text, versions)
+            # Of which extra, and with what it asks for in turn, is not followed here.
+            for _, on in _edges(name, text, versions) if "[" in text else ():
+                extras = projects[on]["project"].get("optional-dependencies", {}).values()
+                idle |= {
+                    edge for each in extras for one in each for edge in _edges(name, one, versions)
+                }
         for text in document.get("build-system", {}).get("requires", []):
             hard |= _edges(name, text, versions)
         for texts in project.get("optional-dependencies", {}).values():
@@ -152,6 +175,7 @@ def _read_members(members: list[Path]) -> facts.Expected:
         private=frozenset(private),
         hard=frozenset(hard),
         soft=frozenset(soft),
+        idle=frozenset(idle),
     )
 
 

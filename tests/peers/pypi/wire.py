@@ -19,9 +19,8 @@ import distributions
 from peers.pypi import tools
 from peers.pypi.tables import read_rows, read_texts
 from peers.scenarios import EQUAL, Case, Verdict
-from releasekit.ecosystems.pypi.distribution import find_warnings, read_metadata
+from releasekit.ecosystems.pypi.distribution import find_warnings, make_form, read_metadata
 from releasekit.ecosystems.pypi.refused import is_platform, is_prohibited
-from releasekit.ecosystems.pypi.registry import make_form
 from releasekit.errors import ReleasekitError
 from releasekit.model import Package, PackageId
 
@@ -131,10 +130,21 @@ def read_names(warehouse: Path) -> Iterator[Case]:
     yield Case(name="all modules", judge=functools.partial(_judge_names, str(warehouse), []))
 
 
+# What our pages say of what is left to PyPI.
+_ADDRESSES: Final = (
+    "warnings.md: Addresses with other characters than those of ASCII, or with `--` in their "
+    "domain, are left to PyPI."
+)
+_PLATFORMS: Final = "warnings.md: versions of macOS that are still to come are left to PyPI."
+_MODULES: Final = "problems.md: modules in packages are known of the Python that runs ReleaseKit"
+
+
 def _judge_tag(warehouse: str, tag: str, _directory: Path) -> Verdict:
     theirs = bool(tools.ask("platforms", warehouse=warehouse, tags=[tag])["valid"])
     if theirs == is_platform(tag):
         return EQUAL
+    if not theirs and tag.startswith("macosx"):
+        return Verdict("explained", _PLATFORMS)
     return Verdict("fault", f"PyPI {'takes' if theirs else 'refuses'} the platform tag {tag}")
 
 
@@ -142,6 +152,8 @@ def _judge_names(warehouse: str, names: Sequence[str], _directory: Path) -> Verd
     prohibited = set(tools.ask("names", warehouse=warehouse)["prohibited"])
     asked = [canonicalize_name(each) for each in names] or sorted(prohibited)
     wrong = [each for each in asked if (each in prohibited) != is_prohibited(each)]
+    if wrong and all("-" in each for each in wrong):
+        return Verdict("explained", _MODULES)
     return Verdict("fault", f"{len(wrong)}: {wrong}") if wrong else EQUAL
 
 
@@ -193,6 +205,10 @@ def _judge(warehouse: str, path: Path, text: str) -> Verdict:
         theirs = str(error)
     if bool(ours) == bool(theirs):
         return EQUAL
+    if "is not a valid email address" in theirs and (not theirs.isascii() or "--" in theirs):
+        return Verdict("explained", _ADDRESSES)
+    if "unsupported platform tag 'macosx" in theirs:
+        return Verdict("explained", _PLATFORMS)
     if theirs:
         return Verdict("fault", f"PyPI refuses it, and ReleaseKit would send it: {theirs}\n{text}")
     return Verdict("fault", f"PyPI takes it, and ReleaseKit refuses it: {ours}\n{text}")
