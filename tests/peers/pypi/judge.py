@@ -59,6 +59,7 @@ def _load_backend(request: Request) -> Any:
     source = Path(request["source"])
     os.chdir(source)
     sys.path[:0] = [str(source / each) for each in request["path"]]
+    sys.path += request["more"]
     name, _, attribute = request["backend"].partition(":")
     found = importlib.import_module(name)
     for each in filter(None, attribute.split(".")):

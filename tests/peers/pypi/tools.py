@@ -12,13 +12,16 @@ from typing import Any, Final
 
 PLACE: Final = Path(__file__).parents[3] / "build" / "peers" / "pypi"
 WHEELS: Final = PLACE / "wheels"
+# Beside the environment: setuptools would ask them about any project.
+PLUGINS: Final = PLACE / "plugins"
 _PYTHON: Final = PLACE / "venv" / "bin" / "python"
 # What builds may require.
 _BACKENDS: Final = (
-    "setuptools", "wheel", "flit_core", "hatchling", "hatch-vcs", "hatch-fancy-pypi-readme",
-    "pdm-backend", "poetry-core", "setuptools-scm", "scikit-build-core", "meson-python", "meson",
-    "ninja", "cmake", "uv_build", "tomli", "packaging",
+    "setuptools", "wheel", "flit_core", "hatchling", "hatch-fancy-pypi-readme", "pdm-backend",
+    "poetry-core", "scikit-build-core", "meson-python", "meson", "ninja", "cmake", "uv_build",
+    "tomli", "packaging",
 )  # fmt: skip
+_OF_GIT: Final = ("setuptools-scm", "hatch-vcs")
 # What warehouse imports where it looks at metadata and files, and what runs its tests of that.
 _JUDGES: Final = (
     "email-validator", "packaging", "pip", "pytest", "rfc3986", "stdlib-list", "trove-classifiers",
@@ -31,40 +34,14 @@ OFFLINE: Final = {"UV_OFFLINE": "1", "UV_NO_INDEX": "1", "UV_FIND_LINKS": str(WH
 def prepare() -> None:
     """From PyPI, unless it is there."""
     if not (PLACE / "done").is_file():
-        environment = PLACE / "venv"
+        uv = [sys.executable, "-m", "uv"]
+        install = [*uv, "pip", "install", "--python", _PYTHON]
+        download = [_PYTHON, "-m", "pip", "download", "--only-binary", ":all:", "--dest", WHEELS]
         for argv in (
-            [
-                sys.executable,
-                "-m",
-                "uv",
-                "venv",
-                "--clear",
-                "--python",
-                sys.executable,
-                environment,
-            ],
-            [
-                sys.executable,
-                "-m",
-                "uv",
-                "pip",
-                "install",
-                "--python",
-                _PYTHON,
-                *_BACKENDS,
-                *_JUDGES,
-            ],
-            [
-                _PYTHON,
-                "-m",
-                "pip",
-                "download",
-                "--only-binary",
-                ":all:",
-                "--dest",
-                WHEELS,
-                *_BACKENDS,
-            ],
+            [*uv, "venv", "--clear", "--python", sys.executable, PLACE / "venv"],
+            [*install, *_BACKENDS, *_JUDGES],
+            [*install, "--target", PLUGINS, *_OF_GIT],
+            [*download, *_BACKENDS, *_OF_GIT],
         ):
             subprocess.run([*map(str, argv)], check=True, capture_output=True)
         (PLACE / "done").touch()
