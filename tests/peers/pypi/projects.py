@@ -5,6 +5,7 @@ makes of them: names, versions, metadata, files.
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import shutil
 import tarfile
@@ -15,6 +16,7 @@ from email.parser import HeaderParser
 from typing import TYPE_CHECKING, Any, Final
 
 import tomlkit
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
@@ -103,10 +105,14 @@ def _judge_fixture(source: Path, system: object, directory: Path) -> Verdict:
     root = directory / "repository"
     shutil.copytree(source, root, symlinks=True)
     path = root / "pyproject.toml"
-    text = path.read_text(errors="surrogateescape")
-    if system and "[build-system]" not in text:
-        text += f"\n{tomlkit.dumps({'build-system': system})}"
-        path.write_text(text, errors="surrogateescape")
+    with contextlib.suppress(ValueError, KeyError, TypeError):
+        document: Any = tomlkit.parse(path.read_text())
+        if system:
+            document.setdefault("build-system", system)
+        # Both sides build with what is there: old projects exclude the newest backend.
+        wanted = map(Requirement, document["build-system"]["requires"])
+        document["build-system"]["requires"] = [each.name for each in wanted]
+        path.write_text(tomlkit.dumps(document))
     return _judge(root, directory, packs=True)
 
 

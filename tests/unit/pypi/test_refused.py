@@ -4,15 +4,20 @@ of these is compared by `make peers`.
 
 from __future__ import annotations
 
+import asyncio
 import io
 import tarfile
 import zipfile
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
+import httpx
 import pytest
 from packaging.metadata import RawMetadata, parse_email
 
 import distributions
+import fakes
+import registries
+from releasekit.ecosystems.pypi import Options, discover
 from releasekit.ecosystems.pypi.distribution import check_declared, find_warnings
 from releasekit.ecosystems.pypi.manifest import parse_project, read_pyproject
 from releasekit.ecosystems.pypi.refused import (
@@ -23,9 +28,12 @@ from releasekit.ecosystems.pypi.refused import (
     is_prohibited,
     read_declared,
 )
+from releasekit.ecosystems.pypi.target import PyPITarget, PyPIWorkspace
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from releasekit.model import PackageWarning
 
 KNOWN = frozenset({"Programming Language :: Python"})
 BASE = "Metadata-Version: 2.4\nName: Acme.core\nVersion: 1.0\n"
@@ -240,3 +248,44 @@ def test_no_project_has_the_name_of_a_module_of_python(name: str) -> None:
     """R63: of this Python or of another one."""
     assert is_prohibited(name)
     assert not is_prohibited(f"acme-{name}")
+
+
+@pytest.mark.parametrize(
+    ("listed", "says"),
+    [
+        ("Programming Language :: Python", ["Topic :: Nothing"]),
+        ("a page of something else", ["did not say which classifiers it takes"]),
+    ],
+)
+def test_the_plan_asks_pypi_for_its_classifiers(
+    tmp_path: Path, listed: str, says: list[str]
+) -> None:
+    """R63, R68: before anything is built; without an answer, that is said."""
+    path = tmp_path / "pyproject.toml"
+    path.write_text(
+        '[project]\nname = "acme"\nversion = "1"\nclassifiers = ["Topic :: Nothing"]\n'
+        '[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.build"\n'
+    )
+    projects = {"acme": parse_project(read_pyproject(path), path)}
+    (package,) = discover.make_packages(projects)
+    nothing: Any = None
+    workspace = PyPIWorkspace(
+        packages=(package,), projects=projects, pins="auto", builder=nothing, wheels=nothing
+    )
+    answer = httpx.MockTransport(lambda _: httpx.Response(200, text=listed))
+
+    async def find() -> list[PackageWarning]:
+        place = "https://upload.pypi.org/legacy/"
+        async with registries.opened(place, {}, transport=answer) as registry:
+            target = PyPITarget(
+                workspace,
+                registry,
+                config=fakes.config(tmp_path),
+                options=Options(),
+                ecosystem=nothing,
+            )
+            return await target.find_warnings(package, ())
+
+    found = asyncio.run(find())
+    assert [text in each.message for text, each in zip(says, found, strict=True)] == [True]
+    assert [each.error for each in found] == ["Nothing" in says[0]]
