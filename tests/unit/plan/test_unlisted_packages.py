@@ -316,6 +316,7 @@ def test_what_could_be_a_package_and_cannot_be_read_is_named(tmp_path: Path, nam
 SETUP = "from setuptools import setup\nsetup()\n"
 CFG = "[metadata]\nversion = 1\nname = a\n"
 FLIT = "[tool.flit.metadata]\nmodule = 'a'\n"
+MESON = "[build-system]\nrequires = ['meson-python']\nbuild-backend = 'mesonpy'\n"
 FOREIGN = {
     "setup.py": ({"a/setup.py": SETUP}, "a/setup.py"),
     "beside a linter": ({"a/setup.py": SETUP, "a/setup.cfg": "[flake8]\n"}, "a/setup.py"),
@@ -323,6 +324,7 @@ FOREIGN = {
     "both": ({"a/setup.py": SETUP, "a/setup.cfg": CFG}, "a/setup.cfg"),
     "a build system": ({"a/pyproject.toml": "[build-system]\n", "a/setup.cfg": CFG}, "a/setup.cfg"),
     "flit": ({"a/pyproject.toml": FLIT}, "a/pyproject.toml: tool.flit.metadata"),
+    "meson": ({"a/pyproject.toml": MESON}, "a/meson.build"),
     "root": ({"setup.py": SETUP, "pyproject.toml": "[tool.ruff]\n"}, "setup.py"),
     "a member": ({"pyproject.toml": uv_root("*"), "a/setup.py": SETUP}, "a/setup.py"),
     "left out": (

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.ecosystems.pypi import manifest
 from releasekit.ecosystems.pypi.manifest import MANIFEST
 from releasekit.ecosystems.shared import globs
-from releasekit.ecosystems.shared.documents import checked_table, table_in
+from releasekit.ecosystems.shared.documents import checked_table, table_in, text_in
 from releasekit.ecosystems.shared.globs import named_roots
 from releasekit.errors import ManifestError, MembersError
 from releasekit.host.files import follow, inside, is_file, read_file
@@ -85,13 +85,17 @@ def publishable_at(directory: Path) -> bool:
 
 
 def _refuse_foreign(directory: Path, document: Mapping[str, object]) -> None:
-    """Raise ManifestError where setuptools or flit find a package in a directory without [project].
+    """Raise ManifestError where setuptools, flit or meson-python find a package in a directory
+    without [project].
     https://setuptools.pypa.io/en/latest/userguide/declarative_config.html
     https://flit.pypa.io/en/latest/pyproject_toml.html#old-style-metadata
+    https://mesonbuild.com/meson-python/reference/pyproject-settings.html
     """
     places = []
     if "metadata" in table_in(table_in(document, "tool"), "flit"):
         places.append(f"{directory / MANIFEST}: tool.flit.metadata")
+    if text_in(table_in(document, "build-system"), "build-backend") == "mesonpy":
+        places.append(f"{directory / 'meson.build'}")
     for name, marks in _SETUPTOOLS.items():
         if is_file(path := directory / name):
             content = read_file(path, max_bytes=manifest.MAX_BYTES)
