@@ -40,8 +40,11 @@ MAX_LABEL_CHARS: Final = 32
 _SHOWN: Final = 200
 # Of an email address. https://www.rfc-editor.org/rfc/rfc5321#section-4.5.3.1
 _MAX_ADDRESS_CHARS: Final = 254
-# Entries of a wheel that RECORD does not list, and those that are read.
-_MAX_ENTRY_BYTES: Final = 64 * 1024 * 1024
+# Of a list of addresses, whose parser may take the square of its length.
+_MAX_EMAIL_CHARS: Final = 4_000
+# A line of RECORD for each of 200,000 files.
+_MAX_RECORD_BYTES: Final = 32 * 1024 * 1024
+_MAX_POINTS_BYTES: Final = 1024 * 1024
 _MAX_TAGS: Final = 10_000
 
 # No server is asked, and nothing else of a URL is looked at.
@@ -95,20 +98,15 @@ _SCRIPT: Final = re.compile(r"[\w.-]+")
 
 
 def read_declared(project: Mapping[str, object]) -> RawMetadata:
-    """The core metadata that every build backend makes of the [project] table of a manifest, as far
-    as it stands there; what has another type is left to the backend.
+    """The core metadata that every build backend makes of the [project] table of a manifest. What
+    has another type, and licenses and versions of Python, some of them read in their own way.
 
     https://packaging.python.org/en/latest/specifications/pyproject-toml/
     """
     found: dict[str, object] = {"metadata_version": "2.4", "version": "0"}
-    for key, field in (
-        ("name", "name"),
-        ("version", "version"),
-        ("license", "license_expression"),
-        ("requires-python", "requires_python"),
-    ):
+    for key in ("name", "version"):
         if isinstance(value := project.get(key), str):
-            found[field] = value
+            found[key] = value
     if isinstance(summary := project.get("description"), str):
         found["summary"] = " ".join(summary.split())
     readme = project.get("readme")
@@ -146,7 +144,7 @@ def find_refused(raw: RawMetadata, classifiers: Collection[str] = ()) -> Iterato
         yield f"has a summary of {len(summary)} characters; the limit is {MAX_SUMMARY_CHARS}"
     for role in ("author", "maintainer"):
         # Of several, the first is looked at.
-        _, address = parseaddr(str(raw.get(f"{role}_email", "")))
+        _, address = parseaddr(str(raw.get(f"{role}_email", ""))[:_MAX_EMAIL_CHARS])
         if address and not is_address(address):
             yield f"has {_show(address)} as the email address of its {role}, which is none"
     for classifier in raw.get("classifiers", []) if classifiers else ():
@@ -249,20 +247,20 @@ def _find_refused_wheel(file: IO[bytes], stem: str, licenses: Collection[str]) -
     with opened_zip(file) as archive:
         entries = {entry.filename: entry for entry in archive.infolist()}
 
-        def read(name: str) -> bytes:
+        def read(name: str, max_bytes: int) -> bytes:
             with opened_entry(archive, entries[f"{info}/{name}"]) as member:
-                return member.read(_MAX_ENTRY_BYTES)
+                return member.read(max_bytes)
 
         for name in ("METADATA", "RECORD", "WHEEL"):
             if f"{info}/{name}" not in entries:
                 return f"lacks {info}/{name}"
         try:
-            for _ in csv.reader(read("RECORD").decode().splitlines()):
+            for _ in csv.reader(read("RECORD", _MAX_RECORD_BYTES).decode().splitlines()):
                 pass
         except (UnicodeError, csv.Error):
             return f"has a {info}/RECORD that cannot be read"
         if f"{info}/entry_points.txt" in entries and (
-            why := _explain_entry_points(read("entry_points.txt"))
+            why := _explain_entry_points(read("entry_points.txt", _MAX_POINTS_BYTES))
         ):
             return f"has a {info}/entry_points.txt {why}"
     return _find_lacking([f"{info}/licenses/{each}" for each in licenses], entries)
