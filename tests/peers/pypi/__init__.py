@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Final
 
-from peers.pypi import projects, uv, wire
+from peers.pypi import projects, texts, uv, wire
 from peers.scenarios import Peer
 from peers.sources import Source
 
@@ -86,6 +86,12 @@ PEERS: Final = (
             read=functools.partial(projects.read_literals, name, pattern),
         )
         for name, pattern in _LITERALS.items()
+    ),
+    Peer(
+        name="texts in tests of packaging",
+        ecosystem="pypi",
+        sources=("packaging",),
+        read=texts.read_literals,
     ),
     Peer(name="workspaces of uv", ecosystem="pypi", sources=("uv",), read=uv.read_workspaces),
     Peer(

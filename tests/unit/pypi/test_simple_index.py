@@ -142,6 +142,15 @@ def test_anything_else_is_no_page(body: bytes, kind: str) -> None:
         ("acme_core-latest.tar.gz", None),
         ("acme_core-latest-py3-none-any.whl", None),
         ("acme_core.whl", None),
+        ("acme_core-1.0-1b-py2.py3-none-any.whl", ("acme-core", Version("1.0"), "bdist_wheel")),
+        ("acme.core-1.0-py3-none-any.whl", ("acme-core", Version("1.0"), "bdist_wheel")),
+        ("acme__core-1.0-py3-none-any.whl", None),
+        ("acme#core-1.0-py3-none-any.whl", None),
+        ("-1.0-py3-none-any.whl", None),
+        ("acme_core-1.0-b1-py3-none-any.whl", None),
+        ("acme_core-1.0-py3.-none-any.whl", None),
+        ("acme_core-1.0--none-any.whl", None),
+        ("acme_core-1.0-2.7.6-none-any.whl", None),
         ("", None),
         # R51: tags that stand for a billion others, and numbers that Python refuses to read.
         (

@@ -61,6 +61,12 @@ _INDEX_PAGE: Final = re.compile(
     re.IGNORECASE,
 )
 
+# Name, version, perhaps the number of a build, and three sets of tags.
+# https://packaging.python.org/en/latest/specifications/binary-distribution-format/#file-name-convention
+_TAGS: Final = r"[^\W\d]\w*+(?:\.\w++)*+"
+_WHEEL: Final = re.compile(
+    rf"((?:[^\W_]|[.]|_(?!_))++)-([^-]++)(?:-\d[^-]*+)?-{_TAGS}-{_TAGS}-{_TAGS}"
+)
 # A tag or a comment. Possessive, so that no page takes long.
 _OPENING: Final = re.compile(r"<(?:!--|(?P<tag>[A-Za-z][^\s/>]*+))")
 _ATTRIBUTE: Final = re.compile(
@@ -168,11 +174,11 @@ def parse_filename(filename: str) -> tuple[str, Version, str] | None:
     """Canonical name, version and "bdist_wheel" or "sdist"; None for any other file."""
     if len(filename) > MAX_NAME_CHARS:
         return None
-    parts = filename.removesuffix(".whl").split("-")
     try:
-        if filename.endswith(".whl") and len(parts) in {5, 6}:
-            # Not by parse_wheel_filename: tags of a few kilobytes expand to billions of others.
-            return canonicalize_name(parts[0]), Version(parts[1]), "bdist_wheel"
+        # Not by parse_wheel_filename: tags of a few kilobytes expand to billions of others.
+        if filename.endswith(".whl"):
+            wheel = _WHEEL.fullmatch(filename.removesuffix(".whl"))
+            return wheel and (canonicalize_name(wheel[1]), Version(wheel[2]), "bdist_wheel")
         name, version = parse_sdist_filename(filename)
     except ValueError:
         return None
