@@ -146,7 +146,8 @@ def _judge(root: Path, directory: Path, *, packs: bool = False) -> Verdict:
     if planned.code:
         if isinstance(told, str):
             return EQUAL
-        if "cannot be installed" in planned.error:
+        # All backends are in one environment of the judge, and may find each other there.
+        if "cannot be installed" in planned.error or "No module named" in planned.error:
             return Verdict("unusable", f"its build needs what is not here: {planned.error}")
         return Verdict("fault", f"only ReleaseKit refuses\n{planned.error}")
     if not planned.packages:

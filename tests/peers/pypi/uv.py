@@ -6,6 +6,7 @@ import functools
 import re
 import subprocess
 import sys
+import textwrap
 import tomllib
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
@@ -97,7 +98,7 @@ def _join(base: str, below: str) -> str:
 
 def _value(event: re.Match[str]) -> str | None:
     if event["raw"] is not None:
-        return None if re.search(r"formatdoc!|format!", event[0]) else event["raw"]
+        return None if "format" in event[0].partition("r#")[0] else textwrap.dedent(event["raw"])
     if event["plain"] is not None and "\\" not in event["plain"]:
         return event["plain"]
     return None
@@ -142,6 +143,8 @@ def _judge(files: Files | None, directory: Path) -> Verdict:
 def _explain(planned: ours.Ran) -> Verdict | None:
     if planned.refuses("RK-223"):
         return Verdict("explained", "problems.md: An entry names a directory without a manifest")
+    if planned.refuses("RK-346"):
+        return Verdict("explained", "pypi.md: Refuses to build such a package")
     if planned.refuses("RK-304"):
         return Verdict(
             "explained", "problems.md: A package depends on one that is never published."

@@ -42,7 +42,7 @@ def test_workspaces_are_read_at_each_command(tmp_path: Path) -> None:
     assert first[0] == "lock::joins_members#0"
     assert first[1] is not None
     assert first[1].files == {
-        "pyproject.toml": '\n        [tool.uv.workspace]\n        members = ["a"]\n    ',
+        "pyproject.toml": '\n[tool.uv.workspace]\nmembers = ["a"]\n',
         "a/pyproject.toml": "[project]",
     }
     assert second[1] is not None
