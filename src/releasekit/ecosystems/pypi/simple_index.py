@@ -63,9 +63,9 @@ _INDEX_PAGE: Final = re.compile(
 
 # Name, version, perhaps the number of a build, and three sets of tags.
 # https://packaging.python.org/en/latest/specifications/binary-distribution-format/#file-name-convention
-_TAGS: Final = r"[^\W\d]\w*+(?:\.\w++)*+"
+_TAGS: Final = r"[^\W\d]\w*+(?:\.\w++)*"
 _WHEEL: Final = re.compile(
-    rf"((?:[^\W_]|[.]|_(?!_))++)-([^-]++)(?:-\d[^-]*+)?-{_TAGS}-{_TAGS}-{_TAGS}"
+    rf"((?:[^\W_]|[.]|_(?!_))+)-([^-]++)(?:-\d[^-]*+)?-{_TAGS}-{_TAGS}-{_TAGS}"
 )
 # A tag or a comment. Possessive, so that no page takes long.
 _OPENING: Final = re.compile(r"<(?:!--|(?P<tag>[A-Za-z][^\s/>]*+))")
