@@ -110,7 +110,7 @@ def complaints(block: Block) -> list[str]:
                 return shell_complaints(block.text)
             case "mermaid":
                 first = block.text.split(maxsplit=1)[0]
-                return [] if first in {"flowchart", "gantt"} else [f"{first} is no diagram of ours"]
+                return [] if first == "flowchart" else [f"{first} is no diagram of ours"]
             case "markdown":
                 read_change_file(str(block), block.text)
                 return []

@@ -5,14 +5,13 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from dataclasses import dataclass
-from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from releasekit.model import Node, Outcome, Phase, Span
 from releasekit.release.timesheet import Moment
 from releasekit.scheduler import Task
 from releasekit.scheduler.frontier import Frontier
-from releasekit.spent import RunSpent, Spent, Step, Wait, Work, added
+from releasekit.spent import Spent, Wait, Work
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -108,16 +107,6 @@ def spent_on(sheet: Timesheet, run: PackageRun) -> Spent:
         waited_for="" if longest is None else str(longest),
         longest_s=0.0 if longest is None else waited[longest] / 1000,
     )
-
-
-def spent_by_all(sheet: Timesheet, spent: Mapping[PackageId, Spent]) -> RunSpent:
-    steps = []
-    for (package, what), pieces in groupby(
-        sheet.longest_chain(), key=lambda each: (each[0], each[1].what)
-    ):
-        lasted_s = sum(piece.lasts for _, piece in pieces) / 1000
-        steps.append(Step(package=str(package), what=what, lasted_s=lasted_s))
-    return RunSpent(total=added(spent.values()), chain=tuple(steps))
 
 
 _PHASES: Final[tuple[Phase, ...]] = ("build", "upload", "confirm")

@@ -13,7 +13,7 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from make_pictures.mishaps import Mishap, mishaps, warnings_of
-from make_pictures.on_paper import Try, play, spent_by_all, spent_on, tasks_of
+from make_pictures.on_paper import Try, play, spent_on, tasks_of
 from make_pictures.workspaces import (
     REGISTRIES,
     Member,
@@ -27,6 +27,7 @@ from make_pictures.workspaces import (
 from releasekit.model import Action, Node, Package, PackageId, PlannedPackage, Published, Report
 from releasekit.release.package_run import PackageRun, results_of
 from releasekit.release.timesheet import timesheet
+from releasekit.spent import added
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -82,7 +83,6 @@ def release(packages: int, *, well: bool = False) -> Report:
         played.moments,
         batches={Node("build", each.id): [each.id] for each in sent},
         end_s=played.lasted_s,
-        lanes={"build": "build", "upload": "upload"},
     )
     spent = {each.id: spent_on(sheet, runs[each.id]) for each in sent}
     return Report(
@@ -103,7 +103,7 @@ def release(packages: int, *, well: bool = False) -> Report:
         project=PROJECT,
         repository=REPOSITORY,
         run_url=RUN_URL,
-        spent=spent_by_all(sheet, spent),
+        spent=added(spent.values()),
     )
 
 

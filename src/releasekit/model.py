@@ -11,7 +11,7 @@ from releasekit.announced import Announcement, ForgeKind, Tag
 from releasekit.attested import Attestation, ReleaseStatement
 from releasekit.fields import Identity, Links, Mark
 from releasekit.problems import Problem
-from releasekit.spent import RunSpent, Spent
+from releasekit.spent import Spent
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -464,7 +464,7 @@ class Report:
     forge: Annotated[ForgeKind, Mark.SINCE] = "github"
     run_url: Annotated[str, Mark.LINKS, Mark.SINCE] = ""
     registries: Annotated[Mapping[str, str], Mark.LINKS, Mark.SINCE] = field(default_factory=dict)
-    spent: RunSpent | None = None
+    spent: Spent | None = None
     provenance: Annotated[str, Mark.SINCE] = ""
     statement: ReleaseStatement | None = None
     results: tuple[Result, ...] = ()

@@ -41,25 +41,6 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """A part of the chain that made the run as long as it was."""
-
-    package: Identity
-    what: Work | Wait
-    lasted_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunSpent:
-    """`total` is of all packages, and of the requests that were made for none of them. The `chain`
-    of steps, each of which waited for the one before it, lasts as long as the run.
-    """
-
-    total: Spent
-    chain: tuple[Step, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RequestEvent:
     """One request, and its answer, whose body has been read. `package` is the one it was made for,
     `ECOSYSTEM:NAME`, if it was for one; `at_s` counts from the start of the run, or of what comes

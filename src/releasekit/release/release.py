@@ -291,7 +291,7 @@ class ReleaseRun:
     def spending(self, book: Metrics) -> Spending:
         """What went into it until now, with what was asked of servers."""
         batches = {node: each.packages for node, each in self._graph.batches.items()}
-        return spending(self._events, book, self._task_list, batches, self._lanes)
+        return spending(self._events, book, self._task_list, batches)
 
     def _failed(self, run: PackageRun) -> None:
         if self._config.failure_policy == "stop":

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
-from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from releasekit.http.traffic import Counters
 from releasekit.release.timesheet import timesheet
-from releasekit.spent import RunSpent, Spent, Step, added
+from releasekit.spent import Spent, added
 
 # An entry of the public log takes a second, however many are under way. It publishes no limit; one
 # that answers that there were too many gets them one after the other.
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Spending:
     packages: Mapping[PackageId, Spent]
-    run: RunSpent
+    run: Spent
 
     def told_in(self, report: Report) -> Report:
         results = (
@@ -64,19 +63,14 @@ def spending(
     book: Metrics,
     tasks: Iterable[Task[Node]],
     batches: Mapping[Node, Collection[PackageId]],
-    lanes: Mapping[str, int | None],
 ) -> Spending:
     """Of a run as far as it has come."""
-    tasks = tuple(tasks)
-    waits_for_jobs = any(task.name.phase == "wait" for task in tasks)
-    sequential = one_at_a_time(lanes, waits_for_jobs=waits_for_jobs)
     sheet = timesheet(
         tasks,
         events.moments,
         batches=batches,
         end_s=events.now_s(),
         pauses=events.pauses(),
-        lanes={lane: "any" if sequential else lane for lane, limit in lanes.items() if limit},
     )
     # Those of reads are in the book.
     retries = Counter(
@@ -91,12 +85,7 @@ def spending(
     for what, ms in sheet.count_shared().items():
         lasted_s = round(total.seconds[what] - ms / 1000, 3)
         total = replace(total, seconds={**total.seconds, what: lasted_s})
-    steps = groupby(sheet.longest_chain(), key=lambda each: (each[0], each[1].what))
-    chain = []
-    for (package, what), pieces in steps:
-        lasted_s = sum(piece.lasts for _, piece in pieces) / 1000
-        chain.append(Step(package=str(package), what=what, lasted_s=lasted_s))
-    return Spending(packages, RunSpent(total=total, chain=tuple(chain)))
+    return Spending(packages, total)
 
 
 def _of_package(sheet: Timesheet, package: PackageId, account: Counters, retries: int) -> Spent:

@@ -5,11 +5,10 @@ Everything is a pure function of these. Times are whole milliseconds, so that su
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from releasekit.model import Node
@@ -40,8 +39,6 @@ _READY: Final[Mapping[Phase, What]] = {
     "upload": "slot",
     "follow-up": "slot",
 }
-# What begins so soon has waited for no slot, only for its turn in the event loop.
-_AT_ONCE_MS: Final = 10
 # Where pauses of several requests overlap, the first of these counts.
 _FIRST: Final[tuple[Wait, ...]] = ("rate-limit", "retry", "slot", "build-slot")
 
@@ -72,16 +69,11 @@ class Piece(NamedTuple):
 
 
 class TimedAttempt(NamedTuple):
-    """At one task. `before` and `after` are the places of its beginning and its end among all
-    moments: what has the same time still has an order. `pause_ms` came after it, until it was ready
-    again.
-    """
+    """At one task. `pause_ms` came after it, until it was ready again."""
 
     node: Node
     start_ms: int
     end_ms: int
-    before: int
-    after: int
     pause_ms: int = 0
     cause: Wait = "retry"
 
@@ -92,27 +84,21 @@ class TimedAttempt(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TaskTimes:
-    """One task. `ready_ms` is None where it never was; it has settled at the `place` among all
-    moments.
-    """
+    """One task. `ready_ms` is None where it never was."""
 
     ready_ms: int | None
     attempts: tuple[TimedAttempt, ...]
     settled_ms: int
-    place: int
 
 
 @dataclass(frozen=True, slots=True)
 class Timesheet:
-    """`chains` has the tasks of each package in their order; `pauses` are those within attempts.
-    Tasks that share a slot have the same lane in `lanes`, those without a limit have none.
-    """
+    """`chains` has the tasks of each package in their order; `pauses` are those within attempts."""
 
     tasks: Mapping[Node, Task[Node]]
     lives: Mapping[Node, TaskTimes]
     chains: Mapping[PackageId, Sequence[Node]]
     pauses: Mapping[Node, Sequence[Piece]] = field(default_factory=dict)
-    lanes: Mapping[str, str] = field(default_factory=dict)
 
     def pieces(self, package: PackageId) -> Iterator[Piece]:
         """All its time from the run's start to its own end, without gaps and overlaps."""
@@ -169,47 +155,6 @@ class Timesheet:
         what = _AT_WORK.get(attempt.node.phase, "dependency")
         return _split(what, attempt.start_ms, attempt.end_ms, pauses)
 
-    def longest_chain(self) -> list[tuple[PackageId, Piece]]:
-        """What the run's end waited for, back to its start: the attempts each of which could begin
-        only when the one before it had ended, or had left its slot.
-        """
-        by_lane: dict[str, list[TimedAttempt]] = defaultdict(list)
-        everything = (each for life in self.lives.values() for each in life.attempts)
-        attempts = sorted(everything, key=attrgetter("after"))
-        for each in attempts:
-            if lane := self.lanes.get(each.node.phase):
-                by_lane[lane].append(each)
-        found: list[tuple[PackageId, Piece]] = []
-        attempt = attempts[-1] if attempts else None
-        while attempt is not None:
-            ready, before = self._what_came_before(attempt, by_lane)
-            began = ready if before is None else max(ready, before.end_ms)
-            pieces = [Piece(_ready(attempt.node), began, attempt.start_ms), *self.within(attempt)]
-            if before is not None and before.node == attempt.node:
-                pieces.insert(0, Piece(before.cause, before.end_ms, ready))
-            found += ((attempt.node.package, piece) for piece in reversed(pieces) if piece.lasts)
-            attempt = before
-        return found[::-1]
-
-    def _what_came_before(
-        self, attempt: TimedAttempt, by_lane: Mapping[str, Sequence[TimedAttempt]]
-    ) -> tuple[int, TimedAttempt | None]:
-        """When it was ready, and the attempt whose end it then had to wait for."""
-        life = self.lives[attempt.node]
-        number = life.attempts.index(attempt)
-        earlier = life.attempts[number - 1] if number else None
-        ready = earlier.again_ms if earlier else life.ready_ms or 0
-        if attempt.start_ms > ready + _AT_ONCE_MS:
-            ended = by_lane.get(self.lanes.get(attempt.node.phase, ""), ())
-            place = bisect_left(ended, attempt.before, key=attrgetter("after"))
-            if place and ended[place - 1].end_ms > ready:
-                return ready, ended[place - 1]
-        if earlier:
-            return ready, earlier
-        needs = [self.lives[on] for on in self.tasks[attempt.node].after]
-        last = max(needs, key=attrgetter("place"), default=None)
-        return ready, last.attempts[-1] if last and last.attempts else None
-
 
 def timesheet(
     tasks: Iterable[Task[Node]],
@@ -218,41 +163,40 @@ def timesheet(
     batches: Mapping[Node, Collection[PackageId]],
     end_s: float,
     pauses: Mapping[Node, Iterable[Pause]] | None = None,
-    lanes: Mapping[str, str] | None = None,
 ) -> Timesheet:
     """Of a run that has ended after `end_s`, at any point. `batches` are the packages that
     were built together, by the task that built them. All times count from the run's start.
     """
     by_name = {task.name: task for task in tasks}
     attempts: dict[Node, list[TimedAttempt]] = defaultdict(list)
-    settled: dict[Node, tuple[int, int]] = {}
-    begun: dict[Node, tuple[int, int]] = {}
-    for place, moment in enumerate(moments):
+    settled: dict[Node, int] = {}
+    begun: dict[Node, int] = {}
+    for moment in moments:
         node, at_ms = moment.node, _ms(moment.at_s)
         if moment.kind == "started":
-            begun[node] = at_ms, place
+            begun[node] = at_ms
             continue
         pause_ms = max(0, _ms(moment.until_s) - at_ms) if moment.kind == "paused" else 0
         if node in begun:
-            start_ms, before = begun.pop(node)
-            attempts[node].append(
-                TimedAttempt(node, start_ms, at_ms, before, place, pause_ms, moment.cause)
-            )
+            attempt = TimedAttempt(node, begun.pop(node), at_ms, pause_ms, moment.cause)
+            attempts[node].append(attempt)
         if moment.kind == "settled":
-            settled[node] = at_ms, place
+            settled[node] = at_ms
     end = max([_ms(end_s), *(_ms(moment.at_s) for moment in moments)])
-    for node, (start_ms, before) in begun.items():
-        attempts[node].append(TimedAttempt(node, start_ms, end, before, len(moments)))
+    for node, start_ms in begun.items():
+        attempts[node].append(TimedAttempt(node, start_ms, end))
     lives = {}
     for name, task in by_name.items():
-        settled_ms, place = settled.get(name, (end, len(moments)))
-        ready_ms = max((settled.get(on, (end, 0))[0] for on in task.after), default=0)
+        settled_ms = settled.get(name, end)
+        ready_ms = max((settled.get(on, end) for on in task.after), default=0)
         known = attempts.get(name) or all(on in settled for on in task.after)
         ready = min(ready_ms, settled_ms) if known else None
-        lives[name] = TaskTimes(ready, tuple(attempts.get(name, ())), settled_ms, place)
+        lives[name] = TaskTimes(ready, tuple(attempts.get(name, ())), settled_ms)
     if hold := next((name for name in by_name if name.phase == "hold"), None):
         # What is to be told is which task it waited for longest.
-        longest = {max(by_name.pop(hold).after, key=lambda on: lives[on].place, default=hold)}
+        waiting = by_name.pop(hold).after
+        ends = [*settled, *sorted(waiting - settled.keys())]
+        longest = {next((on for on in reversed(ends) if on in waiting), hold)}
         for name, task in by_name.items():
             if hold in task.after:
                 by_name[name] = replace(task, after=(task.after | longest) - {hold})
@@ -265,7 +209,6 @@ def timesheet(
         {name: lives[name] for name in by_name},
         _chains(by_name, batches),
         pieces,
-        lanes or {},
     )
 
 

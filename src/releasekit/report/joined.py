@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from releasekit.model import Plan, PlannedPackage
-    from releasekit.spent import RunSpent
+    from releasekit.spent import Spent
 
 # What holds when jobs disagree about a package, first to last: a job that saw it on the registry or
 # staged it there is right, "unknown" must not become "failed", and a job that had no part in it
@@ -195,13 +195,9 @@ def _choose_latest(followed: Iterable[_Followed | None]) -> _Followed | None:
     return min(known, key=lambda each: _STATUSES.index(each.status), default=None)
 
 
-def _add_spent(runs: Sequence[Report]) -> RunSpent | None:
-    """The sum of all jobs, with the chain of the job that ended last."""
-    known = [(run.duration_s, run.run_id, run.spent) for run in runs if run.spent is not None]
-    if not known:
-        return None
-    *_, last = max(known, key=lambda each: each[:2])
-    return replace(last, total=added(spent.total for *_, spent in known))
+def _add_spent(runs: Sequence[Report]) -> Spent | None:
+    known = [run.spent for run in runs if run.spent is not None]
+    return added(known) if known else None
 
 
 def _unreported_result(name: PackageId, planned: PlannedPackage | None) -> Result:

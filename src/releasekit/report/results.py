@@ -17,7 +17,7 @@ from releasekit.errors import ConfigError
 from releasekit.model import Artifact, Package, PackageId, PackageWarning, Report, Result
 from releasekit.problems import Problem
 from releasekit.report.view import verdict_of
-from releasekit.spent import WAITS, WORK, RunSpent, Spent
+from releasekit.spent import WAITS, WORK, Spent
 from releasekit.text.codec import Record, row_of
 from releasekit.text.json_text import MAX_VALUES, count_values
 
@@ -33,8 +33,6 @@ _PACKAGE_KB: Final = 6
 _ROW_KB: Final = {"artifacts": 2, "log": 0}
 MAX_KB: Final = 240_000
 MAX_PACKAGES: Final = 30_000
-# The last steps of a longer chain: the report of a run shows no more either.
-MOST_STEPS: Final = 1_000
 
 
 def results_json(report: Report) -> str:
@@ -52,6 +50,7 @@ def results_json(report: Report) -> str:
         registries={"registries": registries, "result": verdict_of(report)},
         results={"packages": packages},
         private={"private": private},
+        spent={"spent": report.spent and _total_row(report.spent)},
         edges={},
     )
     return json.dumps(document, indent=1, default=to_row) + "\n"
@@ -75,13 +74,13 @@ def to_row(value: Any) -> dict[str, object]:
             return row_of(value, name={"name": value.name, "problem": value.name.problem})
         case Spent():
             return _spent_row(value)
-        case RunSpent():
-            # Earlier versions ask for advice.
-            chain = {"chain": value.chain[-MOST_STEPS:], "advice": ""}
-            total = _spent_row(value.total, waited_for={}, longest_s={})
-            return row_of(value, total=total, chain=chain)
         case _:
             return row_of(value)
+
+
+def _total_row(total: Spent) -> dict[str, object]:
+    row = _spent_row(total, waited_for={}, longest_s={})
+    return {**row, "chain": [], "advice": ""}  # which earlier versions ask for
 
 
 def _spent_row(spent: Spent, **instead: dict[str, object]) -> dict[str, object]:
@@ -129,11 +128,10 @@ def _read_report(record: Record) -> Report:
     if twice:
         raise ValueError(f"{record.where}: {twice[0]} is listed more than once")
     spent = record.optional("spent")
-    total = spent and _read_spent(spent, waited_for="", longest_s=0.0)
     return record.read(
         Report,
         started_at=_read_moment(record, "started_at"),
-        spent=spent and spent.read(RunSpent, total=total),
+        spent=spent and _read_spent(spent, waited_for="", longest_s=0.0),
         statement=_read_statement(record),
         results=tuple(results),
         private=tuple(

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.report.text import count_of, seconds, size
 from releasekit.spent import WAITS, WORK, PauseEvent, RequestEvent
-from releasekit.text.escape import clip, code, log_line
+from releasekit.text.escape import clip, log_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from releasekit.spent import RunSpent, Spent, Wait, Work
+    from releasekit.model import Report
+    from releasekit.spent import Spent, Wait, Work
 
-_FIRST: Final = 4
-_LAST: Final = 4
-# What a package, or a step of the chain, was doing.
+# What a package was doing.
 WORDS: Final[Mapping[Work | Wait, str]] = {
     "build": "building",
     "attest": "signing",
@@ -34,6 +33,7 @@ WORDS: Final[Mapping[Work | Wait, str]] = {
 # Less would read "0.0 s".
 LEAST_S: Final = 0.05
 _MATTERS: Final = 0.1
+_PAUSES: Final = ("rate-limit", "retry")
 _MAX_LINE: Final = 1_000
 WAITED_FOR: Final[Mapping[Wait, str]] = {
     "slot": "a slot",
@@ -43,38 +43,25 @@ WAITED_FOR: Final[Mapping[Wait, str]] = {
 }
 
 
-def spent_section(spent: RunSpent | None) -> list[str]:
+def spent_section(spent: Spent | None) -> list[str]:
     """Markdown; nothing where nothing was spent."""
-    if spent is None or not (lines := totals(spent.total)):
+    if spent is None or not (lines := totals(spent)):
         return []
-    if spent.chain:
-        parts = _parts(
-            (sum(step.lasted_s for step in spent.chain if step.what == what), WORDS[what])
-            for what in (*WORK, *WAITS)
-        )
-        steps = [
-            f"{code(clip(step.package, 100))} {WORDS[step.what]} {seconds(step.lasted_s)}"
-            for step in spent.chain
-            if step.lasted_s >= LEAST_S
-        ]
-        if (left := len(steps) - _FIRST - _LAST) > 1:
-            steps = [*steps[:_FIRST], f"{left} more", *steps[-_LAST:]]
-        lines.append(f"Longest chain ({parts}): {' → '.join(steps)}.")
     return ["### What the run spent", "", *(part for line in lines for part in (line, ""))]
 
 
-def was_held_up(spent: RunSpent | None, duration_s: float) -> bool:
-    """Whether pauses that servers asked for, or that came after failures, made a tenth of the time
-    that the run took.
+def was_held_up(report: Report) -> bool:
+    """Whether a package paused for a tenth of the time that the run took, because a server asked
+    for it or after failures.
     """
-    chain = spent.chain if spent else ()
-    paused_s = sum(step.lasted_s for step in chain if step.what in {"rate-limit", "retry"})
-    return paused_s > 0 and paused_s >= _MATTERS * duration_s
+    known = (result.spent.seconds for result in report.results if result.spent)
+    paused_s = max((sum(each.get(what, 0.0) for what in _PAUSES) for each in known), default=0.0)
+    return paused_s > 0 and paused_s >= _MATTERS * report.duration_s
 
 
-def spent_line(spent: RunSpent | None, duration_s: float) -> list[str]:
+def spent_line(spent: Spent | None, duration_s: float) -> list[str]:
     """One line of a log, or none: what the run took, then what all packages together spent."""
-    if spent is None or not (told := totals(spent.total)):
+    if spent is None or not (told := totals(spent)):
         return []
     return [log_line(f"spent: {seconds(duration_s)} in all. {' '.join(told)}")]
 

@@ -76,11 +76,7 @@ def remarks(view: View, *, verbose: bool = False) -> list[str]:
             else []
         ),
         *signed_line(report),
-        *(
-            spent_line(report.spent, report.duration_s)
-            if verbose or was_held_up(report.spent, report.duration_s)
-            else []
-        ),
+        *(spent_line(report.spent, report.duration_s) if verbose or was_held_up(report) else []),
         *tagged_lines(report.results),
     ]
 

@@ -264,14 +264,6 @@ def mermaid_words(text: str) -> str:
     return _NOT_FOR_MERMAID.sub("_", clip(text, 80))
 
 
-def gantt_words(text: str) -> str:
-    """The text of a bar in a Mermaid Gantt chart, where a colon ends it.
-
-    https://mermaid.js.org/syntax/gantt.html
-    """
-    return _NOT_FOR_MERMAID.sub("_", clip(text, 80).replace(":", " "))
-
-
 def log_line(text: str) -> str:
     """For a line of a CI log: the runner finds no command in it."""
     return break_commands(visible(text))

@@ -8,10 +8,9 @@ import json
 import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from hypothesis import given
 from jsonschema import Draft202012Validator
 
 from fakes import (
@@ -35,10 +34,10 @@ from releasekit.release.sources import Sources
 from releasekit.report import join, load_results, results_json, results_table, summary
 from releasekit.report.spent import spent_line, spent_section
 from releasekit.report.text import size
-from releasekit.spent import WAITS, WORK, RunSpent, Spent, Step, added
+from releasekit.spent import WAITS, WORK, Spent, added
 from releasekit.state.directory import make_state_directory
 from releasekit.state.journal import Journal
-from sample_runs import hostile_text, report, result
+from sample_runs import report, result
 from simulation.virtual_loop import VirtualLoop, run
 
 if TYPE_CHECKING:
@@ -121,10 +120,6 @@ class Bench:
         told = replace(told, duration_s=loop.time(), edges=made.edges())
         self.report = self.spending.told_in(told)
 
-    @property
-    def chain(self) -> list[tuple[str, str, float]]:
-        return [(step.package, step.what, step.lasted_s) for step in self.spending.run.chain]
-
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
@@ -138,18 +133,12 @@ def test_a_package_is_at_work_or_waits_for_one_thing(bench: Bench) -> None:
     assert spent["app"].seconds == {"build": 2, "dependency": 5, "upload": 1}
     assert (spent["app"].waited_for, spent["app"].longest_s) == ("fake:core", 5)
     assert (spent["core"].waited_for, spent["core"].longest_s) == ("", 0)
-    assert bench.spending.run.total.seconds == {
+    assert bench.spending.run.seconds == {
         "build": 4,
         "upload": 2,
         "dependency": 5,
         "index-lag": 4,
     }
-    assert bench.chain == [
-        ("fake:core", "build", 2),
-        ("fake:core", "upload", 1),
-        ("fake:core", "index-lag", 4),
-        ("fake:app", "upload", 1),
-    ]
 
 
 def test_one_build_of_several_packages_counts_once(bench: Bench) -> None:
@@ -157,8 +146,8 @@ def test_one_build_of_several_packages_counts_once(bench: Bench) -> None:
     bench.workspace.batch = True
     spent = bench.spent(plan(*(package(name) for name in "abc")))
     assert [spent[name].seconds["build"] for name in "abc"] == [2, 2, 2]
-    assert bench.spending.run.total.seconds["build"] == 2
-    assert bench.spending.run.total.seconds["upload"] == 3
+    assert bench.spending.run.seconds["build"] == 2
+    assert bench.spending.run.seconds["upload"] == 3
 
 
 def test_a_build_of_several_packages_that_ends_at_once_counts_nothing(bench: Bench) -> None:
@@ -166,7 +155,7 @@ def test_a_build_of_several_packages_that_ends_at_once_counts_nothing(bench: Ben
     bench.workspace.build_s = 0.0
     spent = bench.spent(plan(*(package(name) for name in "abc")))
     assert [dict(spent[name].seconds) for name in "abc"] == [{"upload": 1}] * 3
-    assert bench.spending.run.total.seconds == {"upload": 3}
+    assert bench.spending.run.seconds == {"upload": 3}
 
 
 def test_what_waits_for_a_slot_says_so(bench: Bench) -> None:
@@ -228,7 +217,7 @@ def test_requests_are_those_of_the_book(bench: Bench) -> None:
     spent = bench.spent(plan(CORE))
     assert (spent["core"].requests, spent["core"].retries) == (4, 2)
     assert spent["kept"] == Spent(requests=2)
-    total = bench.spending.run.total
+    total = bench.spending.run
     assert (total.requests, total.sent_bytes, total.received_bytes, total.retries) == (7, 15, 20, 2)
 
 
@@ -238,12 +227,6 @@ def test_where_uploads_wait_for_their_turn_they_wait_for_a_slot(bench: Bench) ->
     made = plan(*(package(f"p{number}") for number in range(6)))
     spent = bench.spent(made, concurrency=2, build_concurrency=16)
     assert sorted(each.seconds.get("slot", 0) for each in spent.values()) == [0, 10, 20, 30, 40, 50]
-
-
-def test_the_chain_of_one_thing_at_a_time_lasts_as_long_as_the_run(bench: Bench) -> None:
-    made = plan(*(package(f"p{number}") for number in range(8)))
-    bench.spent(made, concurrency=1, build_concurrency=1)
-    assert sum(lasted_s for *_, lasted_s in bench.chain) == bench.report.duration_s
 
 
 def test_what_is_written_is_read_again(bench: Bench) -> None:
@@ -260,36 +243,26 @@ def test_what_is_written_is_read_again(bench: Bench) -> None:
     assert sum(row["work_s"].values()) + sum(row["waits_s"].values()) == 8.0
 
 
-def run_spent(*, steps: int = 2) -> RunSpent:
-    return RunSpent(
-        total=Spent(
-            requests=120,
-            sent_bytes=1_200_000,
-            received_bytes=310_400,
-            retries=2,
-            seconds={"build": 28.0, "upload": 13.0, "dependency": 60.0, "slot": 0.04},
-        ),
-        chain=tuple(
-            Step(package=f"pypi:p{number}", what="build", lasted_s=1.0) for number in range(steps)
-        ),
-    )
+RUN_SPENT: Final = Spent(
+    requests=120,
+    sent_bytes=1_200_000,
+    received_bytes=310_400,
+    retries=2,
+    seconds={"build": 28.0, "upload": 13.0, "dependency": 60.0, "slot": 0.04},
+)
 
 
 def test_the_summary_says_what_the_run_spent() -> None:
-    text = summary(replace(report(result("core")), spent=run_spent()))
+    text = summary(replace(report(result("core")), spent=RUN_SPENT))
     section = text.partition("### What the run spent\n")[2].splitlines()
     assert section[1] == "120 requests (1.2 MB sent, 310 kB received, 2 retries)."
     assert section[3] == "At work for 41 s: building 28 s, uploading 13 s."
     assert section[5] == "Waited 1 min 0 s: for dependencies 1 min 0 s."
-    assert section[7] == (
-        "Longest chain (building 2.0 s): <code>pypi:p0</code> building 1.0 s → "
-        "<code>pypi:p1</code> building 1.0 s."
-    )
-    assert section[9] == "<details open>"
+    assert section[7] == "<details open>"
 
 
 def test_the_log_ends_with_it_in_one_line() -> None:
-    run = replace(report(result("core")), spent=run_spent(), duration_s=30.0)
+    run = replace(report(result("core")), spent=RUN_SPENT, duration_s=30.0)
     line = (
         "spent: 30 s in all. 120 requests (1.2 MB sent, 310 kB received, 2 retries). At work for "
         "41 s: building 28 s, uploading 13 s. Waited 1 min 0 s: for dependencies 1 min 0 s."
@@ -297,19 +270,13 @@ def test_the_log_ends_with_it_in_one_line() -> None:
     assert results_table(run, verbose=True).splitlines()[-2] == line
     assert line not in results_table(run)
     for paused_s, shown in ((3.0, True), (2.9, False)):  # a tenth of the run
-        pause = Step(package="npm:ui", what="rate-limit", lasted_s=paused_s)
-        held_up = replace(run, spent=replace(run_spent(), chain=(pause,)))
+        paused = Spent(seconds={"rate-limit": paused_s - 1.0, "retry": 1.0})
+        held_up = replace(run, results=(replace(result("core"), spent=paused),))
         assert (line in results_table(held_up)) is shown
 
 
-def test_of_a_long_chain_both_ends_are_shown() -> None:
-    (line,) = [line for line in spent_section(run_spent(steps=30)) if "→" in line]
-    assert "pypi:p3</code> building 1.0 s → 22 more → <code>pypi:p26" in line
-    assert line.count("→") == 8
-
-
 def test_nothing_is_said_of_nothing() -> None:
-    for spent in (None, RunSpent(total=Spent())):
+    for spent in (None, Spent()):
         assert spent_section(spent) == []
         assert spent_line(spent, 1.0) == []
     assert "spent" not in summary(report(result("core")))
@@ -324,22 +291,8 @@ def test_nothing_is_said_of_nothing() -> None:
     ],
 )
 def test_what_was_not_spent_is_not_told(spent: Spent, words: str) -> None:
-    assert spent_line(RunSpent(total=spent), 2.0) == [f"spent: 2.0 s in all. {words}"]
-    assert spent_section(RunSpent(total=spent))[2:] == [words, ""]
-
-
-@given(hostile_text)
-def test_no_text_of_it_is_more_than_text(text: str) -> None:
-    """R35, R40"""
-    told = RunSpent(
-        total=Spent(requests=1, seconds={"build": 1.0}),
-        chain=(Step(package=text, what="build", lasted_s=1.0),),
-    )
-    section = spent_section(told)
-    assert len(section) == 8
-    assert all("\n" not in line and len(line) < 10_000 for line in section)
-    (line,) = spent_line(told, 1.0)
-    assert line.isprintable()
+    assert spent_line(spent, 2.0) == [f"spent: 2.0 s in all. {words}"]
+    assert spent_section(spent)[2:] == [words, ""]
 
 
 @pytest.mark.parametrize(
@@ -362,16 +315,15 @@ def test_sizes_are_as_exact_as_a_reader_needs(count: int, words: str) -> None:
 
 
 def test_joined_jobs_have_spent_what_each_of_them_did() -> None:
-    first = replace(report(result("core"), run_id="a"), spent=run_spent(steps=1))
+    first = replace(report(result("core"), run_id="a"), spent=RUN_SPENT)
     later = replace(
         report(result("http"), run_id="b", started_at="2026-11-20T12:01:00+00:00"),
-        spent=run_spent(steps=3),
+        spent=RUN_SPENT,
     )
     joined = join([later, first, report(result("old"), run_id="c")])
     assert joined.spent is not None
-    assert joined.spent.total == added([run_spent().total, run_spent().total])
-    assert joined.spent.total.requests == 240
-    assert len(joined.spent.chain) == 3
+    assert joined.spent == added([RUN_SPENT, RUN_SPENT])
+    assert joined.spent.requests == 240
     assert join([report(result("old"))]).spent is None
 
 
@@ -382,14 +334,10 @@ def test_joined_jobs_have_spent_what_each_of_them_did() -> None:
         ({"requests": -1}, "a.json: spent: 'requests' must be a whole number"),
         ({"waits_s": {}}, "a.json: spent: waits_s: 'dependency' is missing"),
         ({"work_s": {"build": "1"}}, "a.json: spent: work_s: 'build' must be a number of seconds"),
-        (
-            {"chain": [{"package": "a:b", "what": "sleep", "lasted_s": 1}]},
-            "a.json: spent: chain[0]: 'what' must be one of build, attest, upload, follow-up, ",
-        ),
     ],
 )
 def test_a_bad_file_is_named_with_the_key(change: dict[str, Any], message: str) -> None:
-    document = json.loads(results_json(replace(report(result("core")), spent=run_spent())))
+    document = json.loads(results_json(replace(report(result("core")), spent=RUN_SPENT)))
     if "spent" in change:
         document |= change
     else:

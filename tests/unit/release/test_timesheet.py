@@ -138,47 +138,6 @@ def test_what_waited_for_all_builds_waited_for_the_package_that_was_built_last()
     assert seconds(sheet, "a") == {"build": 2, "dependency": 4, "upload": 2}
     assert sheet.waited_for(package_id("a")) == {package_id("b"): 4_000}
     assert sheet.waited_for(package_id("b")) == {}
-    chain = [(on.name, piece.what, piece.lasts) for on, piece in sheet.longest_chain()]
-    assert chain == [("b", "build", 6_000), ("a", "upload", 2_000)]
-
-
-def test_the_longest_chain_leads_from_the_end_to_the_start() -> None:
-    tasks, batches = tasks_of({"a": (), "b": ("a",)})
-    sheet = timesheet(tasks, told(BOTH_DONE), batches=batches, end_s=14)
-    chain = [(on.name, piece.what, piece.lasts) for on, piece in sheet.longest_chain()]
-    assert chain == [
-        ("a", "build", 2_000),
-        ("a", "upload", 2_000),
-        ("a", "index-lag", 5_000),
-        ("b", "slot", 500),
-        ("b", "upload", 500),
-        ("b", "rate-limit", 2_000),
-        ("b", "slot", 250),
-        ("b", "upload", 750),
-        ("b", "index-lag", 500),
-    ]
-
-
-def test_the_longest_chain_goes_by_slots_as_well() -> None:
-    tasks, batches = tasks_of({"a": (), "b": ()})
-    moments = told("""
-        0 started build a
-        0 started build b
-        1 settled build a
-        1 settled build b
-        1 started upload a
-        6 settled upload a
-        6 started confirm a
-        6 started upload b
-        6 settled confirm a
-        8 settled upload b
-        8 started confirm b
-        8 settled confirm b
-    """)
-    lanes = {"build": "build", "upload": "upload"}
-    sheet = timesheet(tasks, moments, batches=batches, end_s=8, lanes=lanes)
-    chain = [(on.name, piece.what, piece.lasts) for on, piece in sheet.longest_chain()]
-    assert chain == [("a", "build", 1_000), ("a", "upload", 5_000), ("b", "upload", 2_000)]
 
 
 def test_what_is_built_together_is_at_work_together() -> None:
@@ -240,7 +199,6 @@ def test_a_run_may_end_at_any_point(moments: str, expected: dict[str, float]) ->
     tasks, batches = tasks_of({"a": ()})
     sheet = timesheet(tasks, told(moments), batches=batches, end_s=20)
     assert seconds(sheet, "a") == expected
-    assert sum(piece.lasts for _, piece in sheet.longest_chain()) <= 20_000
 
 
 def test_what_is_blocked_has_waited_until_it_was() -> None:
@@ -310,10 +268,6 @@ def test_approval_and_follow_ups_come_last() -> None:
     assert seconds(sheet, "a") == expected
 
 
-def test_nothing_has_no_chain() -> None:
-    assert timesheet([], [], batches={}, end_s=1).longest_chain() == []
-
-
 @dataclass
 class Story:
     """A random run of the real scheduler, all of whose times are whole milliseconds."""
@@ -374,7 +328,6 @@ class Story:
             batches=self.batches,
             end_s=self.end_s,
             pauses=self.events.pauses(),
-            lanes={lane: lane for lane, limit in LANES.items() if limit},
         )
 
     async def _perform(self, name: Node) -> None:
@@ -445,14 +398,3 @@ def test_sums_are_those_of_a_count_of_milliseconds(seed: int) -> None:
         )
         longest = max(sheet.waited_for(package).values(), default=0)
         assert longest <= found["dependency"] <= sum(sheet.waited_for(package).values())
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_the_longest_chain_lasts_as_long_as_the_run(seed: int) -> None:
-    story = Story(seed)
-    sheet = story.sheet()
-    chain = [piece for _, piece in sheet.longest_chain()]
-    ends = [each.end_ms for life in sheet.lives.values() for each in life.attempts]
-    assert sum(piece.lasts for piece in chain) == max(ends, default=0)
-    assert [piece.start_ms for piece in chain] == [0, *(p.end_ms for p in chain)][: len(chain)]
-    assert "dependency" not in {piece.what for piece in chain}

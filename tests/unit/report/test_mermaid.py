@@ -1,16 +1,14 @@
-"""Graphs of packages, one by one and in boxes, and the Gantt chart of a run."""
+"""Graphs of packages, one by one and in boxes."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from releasekit.model import Outcome, PackageId, Span
+from releasekit.model import Outcome, PackageId
 from releasekit.report.marks import OUTCOMES
 from releasekit.report.mermaid import (
     MAX_BYTES,
@@ -20,19 +18,16 @@ from releasekit.report.mermaid import (
     can_draw,
     draw_graph,
     flowchart,
-    gantt,
     group_packages,
     is_grouped,
     layers,
 )
-from releasekit.spent import RunSpent, Spent, Step
-from sample_runs import hostile_text, partial_report, report, result
+from sample_runs import hostile_text
 
 if TYPE_CHECKING:
     from releasekit.report.marks import Style
 
     Labels = dict[PackageId, tuple[str, Style]]
-    from releasekit.model import Report
 
 CORE, HTTP, APP = (PackageId("pypi", name) for name in ("core", "http", "app"))
 LINE = re.compile(
@@ -219,128 +214,3 @@ def test_every_package_is_in_one_group_and_every_group_has_its_row(
     assert drawn_to == {id(group) for group in found.groups if group.row}
     assert all(on.row < group.row for on, group in [*found.ties, *found.below])
     assert max((group.row for group in found.groups), default=0) < 5
-
-
-GANTT_HEAD = ["gantt", "    dateFormat YYYY-MM-DD HH:mm:ss.SSS"]
-# As Mermaid reads it: no colon in a text, and nothing at its start that means something else.
-GANTT_LINE = re.compile(
-    r"gantt|    dateFormat .*|    axisFormat [%MHSLd: .]+|    tickInterval [0-9]+[a-z]+|"
-    r"    todayMarker off|"
-    r"    section [A-Z][A-Za-z</>-]+|"
-    r"    (build|building) · [A-Za-z0-9 ._+/@-]+ · [0-9][0-9a-z. ]+ :"
-    r"2001-01-\d\d \d\d:\d\d:\d\d\.\d{3}, \d+ms"
-)
-
-
-def chained(run: Report, *steps: Step) -> Report:
-    return replace(run, spent=RunSpent(total=Spent(), chain=steps))
-
-
-def test_the_longest_chain_stands_above_the_lanes() -> None:
-    run = chained(
-        partial_report(),
-        Step(package="pypi:core", what="build", lasted_s=1.0),
-        Step(package="pypi:core", what="upload", lasted_s=2.25),
-        Step(package="pypi:core", what="index-lag", lasted_s=0.75),
-    )
-    assert gantt(run).splitlines() == [
-        *GANTT_HEAD,
-        "    axisFormat %S.%L",
-        "    tickInterval 1second",
-        "    todayMarker off",
-        "    section Longest<br/>chain",
-        "    building · pypi core · 1.0 s :2001-01-01 00:00:00.000, 1000ms",
-        "    uploading · pypi core · 2.2 s :2001-01-01 00:00:01.000, 2250ms",
-        "    waiting for the registry · pypi core · 0.8 s :done, 2001-01-01 00:00:03.250, 750ms",
-        "    section Build",
-        "    build · pypi core · 1.0 s :2001-01-01 00:00:00.000, 1000ms",
-        "    section Upload",
-        "    upload · pypi core · 2.2 s :2001-01-01 00:00:01.000, 2250ms",
-        "    section Confirm",
-        "    confirm · pypi core · 0.8 s :done, 2001-01-01 00:00:03.250, 750ms",
-    ]
-
-
-def test_what_took_no_time_to_speak_of_has_no_bar_and_nothing_has_the_red_of_a_failure() -> None:
-    spans = (
-        Span(phase="build", start_s=0, end_s=2),
-        Span(phase="upload", start_s=2, end_s=2.04),
-    )
-    run = chained(
-        report(result(spans=spans)),
-        Step(package="pypi:core", what="build", lasted_s=2),
-        Step(package="pypi:core", what="upload", lasted_s=0.04),
-    )
-    text = gantt(run)
-    assert text.count("ms\n") + text.endswith("ms") == 2
-    assert "upload" not in text
-    assert "0.0 s" not in text
-    assert "crit" not in text
-
-
-def test_a_long_chain_is_cut_into_parts_that_fill_the_run() -> None:
-    """R40: named after their longest step."""
-    steps = [
-        Step(package=f"npm:p{n}", what="build", lasted_s=2 if n % 10 else 3) for n in range(99)
-    ]
-    run = report(result(spans=(Span(phase="build", start_s=0, end_s=208),)))
-    lines = [line for line in gantt(chained(run, *steps)).splitlines() if " building · " in line]
-    assert len(lines) == 12
-    assert lines[0].startswith("    building · npm p0 and 7 more · 17 s :2001-01-01 00:00:00.000,")
-    assert sum(int(line.rpartition(", ")[2][:-2]) for line in lines) == 208_000
-
-
-def test_the_chain_of_the_job_that_ended_last_ends_with_it() -> None:
-    run = report(result(spans=(Span(phase="build", start_s=30, end_s=40),)))
-    text = gantt(chained(run, Step(package="pypi:core", what="build", lasted_s=10)))
-    assert "building · pypi core · 10 s :2001-01-01 00:00:30.000, 10000ms" in text
-
-
-def test_one_build_of_many_packages_is_one_bar() -> None:
-    span = Span(phase="build", start_s=0, end_s=60)
-    text = gantt(report(*(result(f"p{n}", spans=(span,)) for n in range(50))))
-    assert text.count("ms") == 1
-    assert "    build · pypi p0 and 49 more · 1 min 0 s :" in text
-
-
-def test_a_lane_shows_what_took_longest_by_its_start() -> None:
-    """R40"""
-    runs = [
-        result(f"p{n}", spans=(Span(phase="upload", start_s=n, end_s=n + 1 + n / 10),))
-        for n in range(99)
-    ]
-    names = re.findall(r"upload · pypi (p\d+)", gantt(report(*runs)))
-    assert names == [f"p{n}" for n in range(91, 99)]
-
-
-@pytest.mark.parametrize(
-    ("end_s", "axis"),
-    [
-        (9, "%S.%L\n    tickInterval 2second"),
-        (90, "%M:%S\n    tickInterval 15second"),
-        (3_700, "%H:%M\n    tickInterval 15minute"),
-        (200_000, "%d %H:%M\n    tickInterval 12hour"),
-        (2_000_000, "%d %H:%M\n    tickInterval 1day"),
-    ],
-)
-def test_the_axis_is_no_finer_than_the_run_is_long_and_has_few_ticks(
-    end_s: float, axis: str
-) -> None:
-    text = gantt(report(result(spans=(Span(phase="approval", start_s=0, end_s=end_s),))))
-    assert f"    axisFormat {axis}\n" in text
-
-
-@pytest.mark.parametrize("end_s", [0, 0.04, 31 * 86_400])
-def test_nothing_is_drawn_of_an_instant_or_of_months(end_s: float) -> None:
-    assert gantt(report(result(spans=(Span(phase="build", start_s=0, end_s=end_s),)))) == ""
-    assert gantt(report(result())) == ""
-
-
-@given(name=hostile_text)
-def test_no_text_adds_a_line_or_ends_the_text_of_a_bar(name: str) -> None:
-    """R35"""
-    run = report(result(name, spans=(Span(phase="build", start_s=0, end_s=86_399),)))
-    text = gantt(chained(run, Step(package=f"{name}:{name}", what="build", lasted_s=3)))
-    lines = text.splitlines()
-    assert len(lines) == 9
-    assert [line for line in lines if not GANTT_LINE.fullmatch(line)] == []

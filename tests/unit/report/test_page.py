@@ -23,7 +23,7 @@ from releasekit.report import summary
 from releasekit.report.marks import OUTCOMES
 from releasekit.report.page import BEGINNING, assets, report_page
 from releasekit.report.view import View
-from releasekit.spent import RunSpent, Spent, Step
+from releasekit.spent import Spent
 from sample_runs import (
     HOSTILE,
     artifact,
@@ -292,7 +292,6 @@ def test_a_release_of_nothing_is_a_page_too() -> None:
 def test_all_went_well_has_nothing_to_do() -> None:
     text = report_page(replace(release(6, well=True), spent=None))
     assert 'id="first"' not in text
-    assert "The critical path" not in text
 
 
 @pytest.mark.parametrize("told", [partial_report(), staged_report()], ids=["partial", "staged"])
@@ -302,30 +301,6 @@ def test_needs_are_numbers_and_layers_rise(told: Report) -> None:
         needs = each["needs"]
         assert isinstance(needs, list)
         assert all(packages[on]["layer"] < each["layer"] for on in needs)  # type: ignore[operator]
-
-
-def test_long_chains_tell_their_longest_steps() -> None:
-    steps = tuple(Step(package=f"pypi:p{n}", what="build", lasted_s=1.0 + n) for n in range(100))
-    told = replace(report(result()), spent=RunSpent(total=Spent(requests=1), chain=steps))
-    text = report_page(told)
-    assert "The critical path, 100 steps" in text
-    assert "40 shorter ones are left out." in text
-    assert "pypi:p39 " not in text
-
-
-@pytest.mark.parametrize(
-    ("short", "told"), [(1, "1 shorter one is left out."), (4, "4 shorter ones are left out.")]
-)
-def test_the_critical_path_has_as_many_steps_as_in_the_timeline(short: int, told: str) -> None:
-    seconds = [0.01] * short + [2.0, 3.0]
-    steps = tuple(
-        Step(package=f"pypi:p{n}", what="build", lasted_s=lasted)
-        for n, lasted in enumerate(seconds)
-    )
-    made = replace(report(result()), spent=RunSpent(total=Spent(requests=1), chain=steps))
-    text = report_page(made)
-    assert f"The critical path, {len(steps)} steps" in text
-    assert told in text
 
 
 def hostile_report(text: str) -> Report:
@@ -355,10 +330,7 @@ def hostile_report(text: str) -> Report:
         registries={"pypi": text},
         provenance=text,
         statement=statement(url=text, note=text),
-        spent=RunSpent(
-            total=Spent(requests=1),
-            chain=(Step(package=text, what="build", lasted_s=1),),
-        ),
+        spent=Spent(requests=1),
     )
 
 

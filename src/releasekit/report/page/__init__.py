@@ -55,8 +55,7 @@ keys, to see why it waited; Enter opens it. Drag to move, Ctrl and the wheel to 
 
 _TIMELINE: Final = """\
 <div hidden data-scripted>
-<p class="note">Each lane has as many rows as tasks ran in it at a time. The outlined tasks are on
-the critical path: making any other one faster would not shorten the run.</p>
+<p class="note">Each lane has as many rows as tasks ran in it at a time.</p>
 <div id="timeline"></div>
 </div>"""
 
@@ -119,15 +118,10 @@ def _graph_data(report: Report) -> dict[str, object]:
                 ],
             }
         )
-    chain = report.spent.chain if report.spent else ()
     return {
         "duration": round(report.duration_s, 3),
         "marks": {outcome: mark.sign for outcome, mark in OUTCOMES.items()},
         "worst": SEVERITY,
         "words": WORDS,
         "packages": packages,
-        "chain": [
-            [numbers.get(PackageId.parse(step.package), -1), step.what, round(step.lasted_s, 3)]
-            for step in chain
-        ],
     }

@@ -20,7 +20,7 @@ from releasekit.report.page.markup import (
     section,
 )
 from releasekit.report.remarks import group_warnings, signed_fact
-from releasekit.report.spent import LEAST_S, WORDS, totals
+from releasekit.report.spent import totals
 from releasekit.report.text import (
     by_reason,
     commit_page,
@@ -43,8 +43,6 @@ _MOST_CARDS: Final = 12
 # What to do stands below them, on the first screen of a phone.
 _MOST_ROWS: Final = 3
 _MOST_NAMED: Final = 8
-_FEW_STEPS: Final = 15
-_MOST_STEPS: Final = 60
 _MOST_CHARS: Final = 2_000
 
 
@@ -159,29 +157,8 @@ def _lack_card(lack: Lack) -> str:
 
 
 def spent_section(report: Report) -> str:
-    """What was spent, and the chain that made the run as long as it was."""
-    spent = report.spent
-    if spent is None:
-        return ""
-    lines = [f"<p>{html(line)}</p>" for line in totals(spent.total)]
-    steps = [step for step in spent.chain if step.lasted_s >= LEAST_S]
-    if steps:
-        # The longest steps show where the time went; they stay in their order.
-        least = sorted((step.lasted_s for step in steps), reverse=True)[:_MOST_STEPS][-1]
-        shown = [step for step in steps if step.lasted_s >= least][:_MOST_STEPS]
-        total, left = len(spent.chain), len(spent.chain) - len(shown)
-        unfolded = " open" if len(shown) <= _FEW_STEPS else ""
-        count = f"{total} step{'s' if total > 1 else ''}"  # as many as the timeline has
-        lines.append(f"<details{unfolded}><summary>The critical path, {count}</summary><ol>")
-        lines += [
-            f"<li>{html(clip(step.package, 200))} <i>{WORDS[step.what]}</i> "
-            f"{seconds(step.lasted_s)}</li>"
-            for step in shown
-        ]
-        rest = "1 shorter one is" if left == 1 else f"{left} shorter ones are"
-        lines.append("</ol>" + (f"<p>{rest} left out.</p>" if left else ""))
-        lines.append("</details>")
-    return "\n".join(lines)
+    lines = totals(report.spent) if report.spent else []
+    return "\n".join(f"<p>{html(line)}</p>" for line in lines)
 
 
 def warning_section(report: Report) -> str:

@@ -1,4 +1,4 @@
-// The lanes: what ran when, in as many rows as ran at a time; above them the critical path.
+// The lanes: what ran when, in as many rows as ran at a time.
 const LANES = [
   ["build", "builds"], ["attest", "signatures"], ["upload", "uploads"],
   ["confirm", "confirmations"], ["approval", "approvals"], ["follow-up", "follow-ups"], ["wait", "other jobs"],
@@ -37,30 +37,6 @@ const lanes = LANES.map(([phase, words]) => {
   return { phase, words, tasks, rows: inRows(tasks) };
 }).filter((lane) => lane.rows);
 const total = Math.max(data.duration, 0.001, ...lanes.flatMap((lane) => lane.tasks.map((task) => task.end)));
-const path = criticalPath();
-
-// The steps of the chain follow one another and end with the run.
-function criticalPath() {
-  let at = data.duration - data.chain.reduce((sum, [, , lasted]) => sum + lasted, 0);
-  return data.chain.map(([number, what, lasted]) => {
-    const step = { number, what, start: Math.max(0, at), end: at + lasted };
-    at += lasted;
-    return step;
-  });
-}
-
-const works = { build: "build", attest: "attest", upload: "upload", "follow-up": "follow-up", "index-lag": "confirm", approval: "approval" };
-const critical = new Map(); // phase and package to the steps on the path
-for (const step of path) {
-  const key = `${works[step.what] ?? ""} ${step.number}`;
-  critical.set(key, [...(critical.get(key) ?? []), step]);
-}
-
-function isCritical(task) {
-  return task.members.some((number) => (critical.get(`${task.phase} ${number}`) ?? [])
-    .some((step) => step.start < task.end + 0.001 && step.end > task.start - 0.001));
-}
-
 function ticks(most) {
   const rough = total / most;
   const unit = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 86400];
@@ -89,16 +65,11 @@ function showTimeline() {
     picture.append(draw("text", { x: 0, y: y + 11 }, words));
     if (more) picture.append(draw("text", { x: 0, y: y + 25, class: "second" }, more));
   };
-  if (path.length) {
-    title("critical path", `${path.length} step${path.length === 1 ? "" : "s"}`);
-    for (const step of path) add(step, y, 22, `path ${works[step.what] ? step.what : "waiting"}`, stepWords(step));
-    y += 40;
-  }
   for (const lane of lanes) {
     const high = Math.max(3, Math.min(16, 240 / lane.rows));
     title(lane.words, `${lane.rows} at a time`);
     for (const task of lane.tasks)
-      add(task, y + task.row * high, high, `${task.phase}${isCritical(task) ? " critical" : ""}`, taskWords(task));
+      add(task, y + task.row * high, high, task.phase, taskWords(task));
     y += Math.max(32, lane.rows * high) + 14;
   }
   for (const second of ticks(width / 110)) {
@@ -116,16 +87,12 @@ function showTimeline() {
 const scenes = { bars: [] };
 const nameOf = (number) => (number < 0 ? "the run" : `${data.packages[number].ecosystem}:${data.packages[number].name}`);
 
-function stepWords(step) {
-  return [`${nameOf(step.number)} ${data.words[step.what]} ${lasting(step.end - step.start)}`, `from ${lasting(step.start)} to ${lasting(step.end)}, on the critical path`];
-}
-
 function taskWords(task) {
   const others = task.members.length - 1;
   const outcome = data.packages[task.members[0]].outcome;
   return [
     `${nameOf(task.members[0])}${others ? ` and ${others} more` : ""} ${task.phase} ${lasting(task.end - task.start)}`,
-    `from ${lasting(task.start)} to ${lasting(task.end)}; ended as ${outcome}${isCritical(task) ? "; on the critical path" : ""}`,
+    `from ${lasting(task.start)} to ${lasting(task.end)}; ended as ${outcome}`,
     rowOf(task.members[0]).querySelector(".why")?.textContent,
   ];
 }

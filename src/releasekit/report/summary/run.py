@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 from releasekit.host.forges import Pages
 from releasekit.model import Outcome
 from releasekit.report.marks import OUTCOMES, count_words
-from releasekit.report.mermaid import gantt
 from releasekit.report.remarks import entry_link, lack_words, page_of, short_name, signed_summary
 from releasekit.report.spent import spent_section
 from releasekit.report.summary.markdown import (
@@ -155,7 +154,7 @@ def _alert(view: View) -> tuple[str, Alert, list[str]]:
 
 
 def _pictures(report: Report) -> list[str]:
-    lines = graph_section(
+    return graph_section(
         "Dependency graph",
         {
             result.package.id: (f"{result.package}: {result.outcome}", OUTCOMES[result.outcome])
@@ -164,9 +163,6 @@ def _pictures(report: Report) -> list[str]:
         report.edges,
         list(OUTCOMES.values()),
     )
-    if bars := gantt(report):
-        lines += ["### Timeline", "", fence(bars.splitlines(), "mermaid"), ""]
-    return lines
 
 
 def _approval_section(report: Report, detail: Detail) -> list[str]:
