@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Starts ReleaseKit in an environment of its own. With arguments it is the command line, without
-# any it is the action. Written for bash 3.2 (macOS) and the bash of Git for Windows as well.
+# any it is the action. Written for bash 3.2 (macOS) as well.
 set -euo pipefail
 unset CDPATH
 
@@ -35,6 +35,14 @@ fail() { # message, what to do about it
     fi
     exit 2
 }
+
+case $OSTYPE in
+msys* | cygwin*)
+    fail 'ReleaseKit runs on Linux and macOS, not on Windows.' \
+        'Use `runs-on: ubuntu-latest` for this job, or start it in WSL.'
+    ;;
+*) ;;
+esac
 
 # Where this file really is, should it have been started through a symlink.
 own_directory() {
@@ -82,11 +90,6 @@ refuse_open_state() { # arguments of the command line
 environments_directory() {
     local temporary=${RUNNER_TEMP:-}
     if [[ "${GITHUB_ACTIONS:-}" == true ]] && [[ -n "$temporary" ]]; then
-        case $OSTYPE in
-        # It is written D:\a\_temp there.
-        msys* | cygwin*) temporary=$(cygpath -u "$temporary") || return ;;
-        *) ;;
-        esac
         printf '%s/releasekit' "$temporary"
     elif [[ -n "$state" ]]; then
         printf '%s' "$state"
@@ -106,12 +109,8 @@ sha256() {
 
 # Sets `interpreter` to that of an environment; fails when it is not there, or its base is gone.
 has_interpreter() { # environment
-    for interpreter in "$1/bin/python" "$1/Scripts/python.exe"; do
-        if [[ -x "$interpreter" ]]; then
-            return
-        fi
-    done
-    return 1
+    interpreter=$1/bin/python
+    [[ -x "$interpreter" ]]
 }
 
 # Of the names and properties of all that is in an environment. The time of each file's last change
@@ -128,9 +127,9 @@ fingerprint() { # environment
     } | sort | sha256
 }
 
-# Whether it is there, no link, and of this user, which Git for Windows cannot tell.
+# Whether it is there, no link, and of this user.
 is_ours() { # path
-    [[ -e "$1" && ! -L "$1" ]] && [[ -O "$1" || "$OSTYPE" == msys ]]
+    [[ -e "$1" && ! -L "$1" && -O "$1" ]]
 }
 
 # Whether an environment is what some start has made, and sets `interpreter`.

@@ -578,19 +578,12 @@ def test_the_system_s_programs_come_before_those_of_path(start: Start) -> None:
     assert not mark(start).exists()
 
 
-@pytest.mark.parametrize("system", ["", "msys", "cygwin"])
-def test_no_program_of_path_stands_in_for_one_that_the_system_lacks(
-    start: Start, system: str
-) -> None:
-    """Elsewhere than on Windows nothing is called cygpath, unless a build has left it there."""
-    start.program("cygpath", f'echo cygpath >>"{mark(start)}"; echo "$2"')
-    temporary = start.cwd.parent / "_temp"
-    runner = start.having(GITHUB_ACTIONS="true", RUNNER_TEMP=str(temporary))
-    if system:
-        assert runner.having(OSTYPE=system).run().returncode == 127
-    else:
-        assert Path(runner.probe()["prefix"]).is_relative_to(temporary)
-    assert not mark(start).exists()
+@pytest.mark.parametrize("system", ["msys", "cygwin"])
+def test_windows_is_told_that_it_is_not_supported(start: Start, system: str) -> None:
+    done = start.having(OSTYPE=system).run()
+    assert done.returncode == 2
+    assert "error: ReleaseKit runs on Linux and macOS, not on Windows. [RK-227]" in done.stderr
+    assert not start.state.exists()
 
 
 def fake(start: Start, directory: Path, name: str = "python3") -> None:
