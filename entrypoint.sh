@@ -39,7 +39,7 @@ fail() { # message, what to do about it
 case $OSTYPE in
 msys* | cygwin*)
     fail 'ReleaseKit runs on Linux and macOS, not on Windows.' \
-        'Use `runs-on: ubuntu-latest` for this job, or start it in WSL.'
+        'Run this job on ubuntu-latest, or start it in WSL.'
     ;;
 *) ;;
 esac
