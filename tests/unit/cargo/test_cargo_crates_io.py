@@ -75,6 +75,8 @@ def read(root: Path, **further: Any) -> discover.Crate:
         ({"homepage": "https://ä.example/a b?c#d", "documentation": "http://[::1]:80"}, []),
         ({"homepage": "https://"}, ["package.homepage is 'https://', and crates.io takes"]),
         ({"homepage": "http://a:99999"}, ["package.homepage is 'http://a:99999', and"]),
+        ({"homepage": "http://a:" + "0" * 5_000 + "80"}, []),
+        ({"homepage": "http://a:" + "1" * 5_000}, ["package.homepage is 'http://a:1"]),
         ({"keywords": [*"abcdef"]}, ["package.keywords has 6 entries, and crates.io takes 5"]),
         (
             {"keywords": ["a" * 21, "a b", "é"]},
@@ -147,6 +149,18 @@ def test_more_features_are_for_crates_that_were_granted_them(
         "has 301 entries, and crates.io takes 300, unless it has agreed to more: have fewer, or "
         "ask help@crates.io for more"
     )
+
+
+def test_all_limits_that_may_have_been_raised_are_in_one_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R68"""
+    both = {"a": [f"f{at}" for at in range(301)], "b": [f"f{at}" for at in range(302)]}
+    target, planned = planning(tmp_path, read(tmp_path, features=both), CRATES_IO_INDEX)
+    monkeypatch.setattr(SparseRegistry, "is_new", lambda *_: False)
+    (warning,) = target.find_excess(planned).values()
+    assert "features.a has 301 entries" in warning.message
+    assert "features.b has 302 entries" in warning.message
 
 
 def test_a_plan_for_crates_io_says_all_that_it_refuses(tmp_path: Path) -> None:

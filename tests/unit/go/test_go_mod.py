@@ -271,6 +271,7 @@ def test_a_directive_that_go_does_not_know_is_refused(line: str, refused: str) -
         ("replace b.example/y => c.example/z", True),
         ("replace b.example/y => ../z v1.0.0", True),
         ("replace b.example/y => ..\\z", True),
+        ("replace b.example/y => C:/z", False),
         ("replace b.example/y v2.0.0 => ../z", True),
         ("replace b.example/y v1.0.0 => c.example/z v1.1.0", False),
     ],
@@ -285,6 +286,13 @@ def test_the_words_of_a_directive_are_checked_as_go_does(line: str, refused: boo
         assert (caught.value.hint or "").startswith("Write ")
     else:
         gomod.refuse_strange(found, "go.mod")
+
+
+def test_a_newer_go_may_read_other_words() -> None:
+    """R66: but for those of directives that have not changed since the first."""
+    gomod.refuse_strange(mod("module a.example/x\ngo 1.27\ntool ./cmd/t\n"), "go.mod")
+    with pytest.raises(ConfigError, match=r"go\.mod:3: go cannot read `require"):
+        gomod.refuse_strange(mod("module a.example/x\ngo 1.27\nrequire y main\n"), "go.mod")
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,7 @@ def test_a_model_of_maven_4_is_refused(tmp_path: Path, model: str) -> None:
         DEPENDENCY.format(gav("a") + "<classifier>tests</classifier>"),
         DEPENDENCY.format(gav("a") + "<type>pom</type>"),
         PROFILE.format(DEPENDENCY.format("<artifactId>b</artifactId>")),
+        PROFILE.format("<modules><module>b</module><module>b</module><module/></modules>"),
         PLUGIN.format("<artifactId>p</artifactId>"),
         PLUGIN.format(gav("p") + "<executions><execution/><execution><id>x</id></execution>"
         "</executions>"),

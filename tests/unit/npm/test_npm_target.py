@@ -28,7 +28,7 @@ from releasekit.config.values import Dist
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.folders import discovery
 from releasekit.ecosystems.interface import Services
-from releasekit.ecosystems.npm import NPMJS, Options, tarball
+from releasekit.ecosystems.npm import NPMJS, Inputs, Options, tarball
 from releasekit.ecosystems.npm.target import Npm
 from releasekit.errors import BuildFailed, ConfigError, PlanError, ReleasekitError
 from releasekit.host.process import PATIENCE, KillSchedule, Processes
@@ -673,7 +673,7 @@ async def noted(root: Path, **changes: object) -> str:
         (
             "core",
             {"publishConfig": {"access": "restricted"}},
-            "has no scope, and its access (publishConfig",
+            "has no scope, and its access (`npm-access`",
         ),
         ("core", {"publishConfig": {"tag": "1.x"}}, "publishConfig.tag = '1.x' is not a dist-tag"),
         ("core", {"tag": "^2"}, "package.json: tag = '^2' is not a dist-tag"),
@@ -702,3 +702,16 @@ def test_what_npm_refuses_is_refused_by_the_plan(
 def test_what_npm_takes_is_planned(tmp_path: Path, name: str, table: dict[str, object]) -> None:
     document = {"name": name, "version": "1.0.0", **table}
     assert asyncio.run(noted(write(tmp_path, {"package.json": document})))
+
+
+def test_the_input_for_access_is_for_packages_with_a_scope(tmp_path: Path) -> None:
+    """R63: without it, npm's default would make the package public."""
+    root = write(tmp_path, {"package.json": {"name": "core", "version": "1.0.0"}})
+    with pytest.raises(ReleasekitError, match=r"core has no scope, and its access \(`npm-access`"):
+        asyncio.run(noted(root, ecosystem_inputs=[Inputs(access="restricted")]))
+
+
+def test_the_input_for_the_tag_takes_the_place_of_one_that_is_none(tmp_path: Path) -> None:
+    document = {"name": "core", "version": "1.0.0", "tag": "1.x"}
+    root = write(tmp_path, {"package.json": document})
+    assert asyncio.run(noted(root, ecosystem_inputs=[Inputs(tag="next")]))

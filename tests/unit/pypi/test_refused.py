@@ -54,6 +54,10 @@ def refused(lines: str) -> list[str]:
         ("Author-Email: A B <müller@exämple.de>", ""),
         ("Author-Email: A B <a>", "'a' as the email address of its author"),
         ("Maintainer-Email: a@localhost", "of its maintainer"),
+        # PyPI looks at none of several, whatever made them so.
+        ("Maintainer-Email: a@localhost, b@acme.org", ""),
+        ("Author-Email: Doe, Jane <jane@acme.org>", ""),
+        ("Author-Email: a@" + "(" * 2_000, ""),
         ("Maintainer-Email: a@acme.local", "of its maintainer"),
         ("Maintainer-Email: a..b@acme.org", "of its maintainer"),
         ("Maintainer-Email: a@10.0.0.1", "of its maintainer"),
@@ -94,6 +98,7 @@ def test_without_a_list_of_classifiers_none_is_judged() -> None:
         ('authors = [{name = "A"}, {email = "a.example.org"}]', "a.example.org"),
         ('classifiers = ["Topic :: Nothing"]', "Topic :: Nothing"),
         ('urls.Source = "ssh://git@example.org/acme"', "Source"),
+        ('urls." Source" = " https://example.org/acme"', ""),
         ('license = "Proprietary"', ""),
         ('readme = {file = "README", content-type = "text/html"}', "text/html"),
         ('description = 1\nauthors = "A"\nurls = 1\nreadme = 1', ""),

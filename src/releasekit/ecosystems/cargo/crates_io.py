@@ -90,12 +90,13 @@ _CATEGORIES: Final = frozenset(
 # What https://url.spec.whatwg.org/#host-parsing takes at least.
 _URL: Final = re.compile(
     r"https?://[/\\]*(?:[^/\\?#]*@)?(?:\[[0-9A-Fa-f:.]+\]|[^/\\?#:@<>\[\]^|\x00- \x7f]+)"
-    r"(?::(?P<port>[0-9]*))?(?:[/\\?#].*)?",
+    r"(?::0*(?P<port>[0-9]{0,5}))?(?:[/\\?#].*)?",
     re.DOTALL,
 )
 _MAX_PORT: Final = 65535
 _MAX_SHOWN: Final = 80
 _ASK: Final = "Have fewer, or ask help@crates.io for more"
+_UPDATE: Final = "update ReleaseKit, whose list is of August 2026"
 
 
 def find_refusals(package: Mapping[str, Any], needs: Iterable[Need]) -> tuple[Refusal, ...]:
@@ -135,7 +136,10 @@ def _check_description(package: Mapping[str, Any]) -> Iterator[Refusal]:
 
 def _check_license(package: Mapping[str, Any]) -> Iterator[Refusal]:
     license_, file = package["license"], package["license_file"]
-    cure = 'Write an SPDX expression, as in "MIT OR Apache-2.0", or `license-file` instead'
+    cure = (
+        'Write an SPDX expression, as in "MIT OR Apache-2.0", or `license-file` instead; or '
+        f"{_UPDATE}"
+    )
     if not (license_ or file):
         yield Refusal("package.license is missing, and crates.io takes no crate without one", cure)
     elif license_ is not None and (wrong := spdx.explain_wrong(license_)):
@@ -178,7 +182,7 @@ def _check_categories(package: Mapping[str, Any]) -> Iterator[Refusal]:
             yield Refusal(
                 f"package.categories has {_show(category)}, which crates.io does not have"
                 f"{did_you_mean(category, _CATEGORIES)}",
-                "Take one of https://crates.io/category_slugs, or leave it out",
+                f"Take one of https://crates.io/category_slugs, leave it out, or {_UPDATE}",
             )
 
 
@@ -210,7 +214,7 @@ _RULES: Final[tuple[Callable[[Mapping[str, Any]], Iterator[Refusal]], ...]] = (
 def _check_dependencies(dependencies: list[Mapping[str, Any]]) -> Iterator[Refusal]:
     if (number := len(dependencies)) > _MAX_DEPENDENCIES:
         what = f"it has {number} dependencies, and crates.io takes {_MAX_DEPENDENCIES}"
-        yield Refusal(what, _ASK)
+        yield Refusal(what, "Have fewer")
     for each in dependencies:
         key = f"dependencies.{each['rename'] or each['name']}"
         cure = "Rename it"

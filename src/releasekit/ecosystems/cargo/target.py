@@ -162,16 +162,18 @@ class CargoTarget(Target):
                 )
 
     def _find_excess(self, planned: Sequence[PlannedPackage]) -> Mapping[PackageId, PackageWarning]:
-        return {
-            each.package.id: PackageWarning(
-                name=WarningName.OVER_LIMIT,
-                message=f"{refusal.what}, unless it has agreed to more: {refusal.cure.lower()}",
-            )
-            for each in planned
-            if each.is_built and self._is_on_crates_io
-            for refusal in self._found.crates[each.package.id.name].refused
-            if self._is_perhaps_raised(refusal, each.package.id.name)
-        }
+        found = {}
+        for package in [each.package.id for each in planned if each.is_built]:
+            perhaps = [
+                refusal
+                for refusal in self._found.crates[package.name].refused
+                if self._is_on_crates_io and self._is_perhaps_raised(refusal, package.name)
+            ]
+            if perhaps:
+                whats = ", and ".join(refusal.what for refusal in perhaps)
+                message = f"{whats}, unless it has agreed to more: {perhaps[0].cure.lower()}"
+                found[package] = PackageWarning(name=WarningName.OVER_LIMIT, message=message)
+        return found
 
     @property
     def _is_on_crates_io(self) -> bool:

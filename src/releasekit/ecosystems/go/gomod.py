@@ -39,6 +39,8 @@ _VERBS: Final = frozenset(
 # Of a go.work. https://go.dev/ref/mod#go-work-file
 _VERBS_OF_WORK: Final = frozenset({"go", "godebug", "replace", "toolchain", "use"})
 _ONCE: Final = frozenset({"go", "module", "toolchain"})
+# Those that a newer go is not going to read in another way.
+_STABLE: Final = frozenset({"exclude", "go", "module", "replace", "require"})
 # https://github.com/golang/mod/blob/master/modfile/rule.go, GoVersionRE and ToolchainRE
 _NUMBER: Final = r"(?:0|[1-9][0-9]*)"
 _PLAIN: Final = {
@@ -176,11 +178,12 @@ def _refuse_strange(lines: Sequence[Line], text: str, verbs: Collection[str], wh
     language = tuple(map(int, re.findall("[0-9]{1,9}", go)[:2]))
     seen: set[str] = set()
     for line in lines:
+        said = hint = ""
         is_unknown = line.verb not in verbs and language <= _NEWEST
         if is_unknown or (line.verb in _ONCE and line.verb in seen):
             trouble = "is not a directive that go knows" if is_unknown else "appears a second time"
             said, hint = f"`{line.verb}` {trouble}", "Correct or remove it."
-        else:
+        elif line.verb in _STABLE or language <= _NEWEST:
             said, hint = f"go cannot read `{' '.join((line.verb, *line.words))}`", _find_hint(line)
         if hint:
             number = text.count("\n", 0, line.start) + 1
@@ -259,7 +262,8 @@ def is_zero_version(version: str) -> bool:
 
 def is_directory(target: str) -> bool:
     """Whether a replacement is a directory, not a module. https://go.dev/ref/mod#go-mod-file-replace"""
-    return target.startswith(("./", "../", "/")) or target in {".", ".."}
+    is_path = target.startswith(("./", "../", "/")) or target in {".", ".."}
+    return is_path or re.match(r"[A-Za-z]:", target) is not None
 
 
 def _parse_require(line: Line, text: str, where: str) -> Require:

@@ -181,7 +181,7 @@ def parse_pom(root: Element, path: Path) -> Pom:
         if not value:
             raise ManifestError(f"{path}: has no <{tag}>", hint="Every POM has one, or a parent's.")
     for fault in find_faults(root):
-        raise ManifestError(f"{path}: {fault}", hint="Maven refuses it as well.")
+        raise ManifestError(f"{path}: {fault}")
     references = (*_parse_references(root), *_parse_relocation(root))
     managing: dict[tuple[Use, str], list[PomReference]] = {}
     for each in references:

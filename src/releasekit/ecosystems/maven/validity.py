@@ -45,7 +45,6 @@ def find_faults(root: Element) -> Iterator[str]:
         yield f"{said}: write <modelVersion>{_MODEL}</modelVersion>, which is what ReleaseKit reads"
     for tag in {each.tag: None for each in root.children if each.tag not in _OF_PROJECTS}:
         yield f"has <{clip(tag, 60)}> in <project>, which Maven does not know: remove it"
-    yield from _find_repeated(root)
     if root.child("packaging") is not None and not root.value("packaging"):
         yield "has an empty <packaging>: remove it, or write <packaging>jar</packaging>"
     for each in root.all("parent"):
@@ -54,6 +53,11 @@ def find_faults(root: Element) -> Iterator[str]:
         yield "has a <status> in <distributionManagement>, which only repositories write: remove it"
     for each in root.all("reporting", "plugins", "plugin"):
         yield from _find_missing(each, "a plugin in <reporting>", "artifactId")
+    # Those of a profile count where it is active.
+    modules = [each.text.strip() for each in root.all("modules", "module")]
+    if "" in modules:
+        yield "lists a <module> without a path: remove it"
+    yield from _find_twins(filter(None, modules), "modules")
     yield from _find_in_dependencies(root)
     profiles = [*root.all("profiles", "profile")]
     yield from _find_twins((each.value("id") or "default" for each in profiles), "profiles")
@@ -62,10 +66,6 @@ def find_faults(root: Element) -> Iterator[str]:
 
 
 def _find_in_layer(layer: Element) -> Iterator[str]:
-    modules = [each.text.strip() for each in layer.all("modules", "module")]
-    if "" in modules:
-        yield "lists a <module> without a path: remove it"
-    yield from _find_twins(filter(None, modules), "modules")
     yield from _find_repeated(layer)
     for each in layer.all("build"):
         yield from _find_repeated(each)

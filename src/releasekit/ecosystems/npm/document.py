@@ -138,8 +138,6 @@ async def build_request(
     name = package.id.name
     address = str(server.at(f"{name}/-/{name}-{package.version}.tgz"))
     entry = make_version_entry(package, contents, tarball=address, digests=artifact.digests)
-    if access == "restricted" and not name.startswith("@"):
-        access = ""  # the input is about packages with a scope
     if not access:
         wanted = table_in(contents.manifest, "publishConfig").get("access", usual)
         access = wanted if wanted in {"public", "restricted"} else ""

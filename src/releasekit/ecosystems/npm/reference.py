@@ -185,6 +185,16 @@ _ARCHIVE: Final = re.compile(r"\.(?:tgz|tar\.gz|tar)$", re.IGNORECASE)
 # https://github.com/npm/npm-package-arg/blob/main/lib/npa.js (fromAlias, fromRegistry)
 _NAMED: Final = re.compile(r"(?:@[^@/:]+/)?[^@/:]+")
 _TAG: Final = re.compile(r"[\w.~!*'()-]+", re.ASCII)
+_LOOSE_WORD: Final = re.compile(
+    r"(?:[<>]=?|=|~>?|\^)?[v=]*\d+(?:\.(?:\d+|[xX*])(?:\.(?:\d+|[xX*])"
+    r"(?:-?[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?)?)?"
+)
+# Of other hosts than those whose repositories npm knows.
+# https://github.com/npm/hosted-git-info/blob/main/lib/hosts.js
+_TARBALL: Final = re.compile(
+    r"https?://(?!(?:[^/@]*@)?(?:www\.)?(?:git(?:hub|lab)\.com|gist\.github\.com|bitbucket\.org|git\.sr\.ht)/)",
+    re.IGNORECASE,
+)
 _PROTOCOL: Final = re.compile(r"[a-z][a-z\d+.-]*:", re.IGNORECASE)
 
 
@@ -230,8 +240,8 @@ class Reference:
                 return cls("unknown", "", spec)
             if is_range(wanted):
                 return cls("range", name, wanted)
-            is_tag = _TAG.fullmatch(wanted)
-            return cls("elsewhere", name, wanted) if is_tag else cls("unknown", "", spec)
+            is_read = _TAG.fullmatch(wanted) or _is_loose(wanted)
+            return cls("elsewhere", name, wanted) if is_read else cls("unknown", "", spec)
         if is_range(spec):
             return cls("range", key, spec)
         if _BARE_PATH.fullmatch(spec):
@@ -240,9 +250,11 @@ class Reference:
             return cls("unknown", "", spec)
         # A dist-tag of this package, or the URL or the repository of any package.
         if not re.search(r"[:/]", spec):
-            is_tag = _TAG.fullmatch(spec)
-            return cls("elsewhere", key, spec) if is_tag else cls("unknown", "", spec)
-        return cls("elsewhere" if _selects_one(spec.partition("#")[2]) else "unknown", "", spec)
+            is_read = _TAG.fullmatch(spec) or _is_loose(spec)
+            return cls("elsewhere", key, spec) if is_read else cls("unknown", "", spec)
+        # npm reads no fragment of the URL of a tarball.
+        is_read = _TARBALL.match(spec) or _selects_one(spec.partition("#")[2])
+        return cls("elsewhere" if is_read else "unknown", "", spec)
 
 
 def _parse_jsr(key: str, text: str) -> Reference:
@@ -251,6 +263,15 @@ def _parse_jsr(key: str, text: str) -> Reference:
     if found is None:
         return Reference("unknown", "", f"jsr:{text}")
     return Reference("jsr", f"@jsr/{found['scope']}__{found['name']}", found["wanted"] or "")
+
+
+def _is_loose(spec: str) -> bool:
+    """Whether npm reads a range in it all the same: it drops words that are no comparators, but not
+    all of them, and takes leading zeros.
+    https://github.com/npm/node-semver/blob/main/classes/range.js (loose)
+    """
+    words = re.sub(r"(?<=[<>=~^])\s+", "", spec).replace("||", " ").split()
+    return any(map(_LOOSE_WORD.fullmatch, words))
 
 
 def _selects_one(fragment: str) -> bool:

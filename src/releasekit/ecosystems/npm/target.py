@@ -115,6 +115,7 @@ class NpmTarget(Target):
     ) -> None:
         super().__init__(workspace, registry)
         self._packages = workspace
+        self._given_tag = config.own(Inputs).tag
         self._crates = Crates(config.root)
         self._notes: list[Callable[[Sequence[PlannedPackage]], str]] = [workspace.plan_notes]
         self.prebuilt = PrebuiltTarballs(workspace.found.by_name)
@@ -151,21 +152,19 @@ class NpmTarget(Target):
         def refuse(package: Package) -> None:
             own, registry = self._packages.found.by_name[package.id.name], self.registry
             key, tag = own.tag
-            document.check_tag(tag, where=f"{own.manifest}: {key}")
+            if not self._given_tag:
+                document.check_tag(tag, where=f"{own.manifest}: {key}")
             if not isinstance(registry, NpmRegistry):
                 return
             # https://github.com/npm/cli/blob/latest/workspaces/libnpmpublish/lib/publish.js
             if (
-                registry.access != "public"
-                and self._packages.found.find_access(own) == "restricted"
-                and not own.name.startswith("@")
-            ):
+                registry.access or self._packages.found.find_access(own)
+            ) == "restricted" and not own.name.startswith("@"):
                 raise ManifestError(
-                    f"{own.manifest}: {own.name} has no scope, and its access (publishConfig "
-                    "or the settings of its workspace) is restricted, which npm takes for packages "
-                    "with a scope only",
-                    hint=f'Name it "@scope/{own.name}", or write "public" into its '
-                    "publishConfig.access.",
+                    f"{own.manifest}: {own.name} has no scope, and its access (`npm-access`, "
+                    "publishConfig, or the settings of its workspace) is restricted, which npm "
+                    "takes for packages with a scope only",
+                    hint=f'Name it "@scope/{own.name}", or set its access to "public".',
                 )
             fault = find_name_fault(own.name)
             if fault and registry.is_npmjs and registry.is_new(package.id):

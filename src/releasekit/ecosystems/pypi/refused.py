@@ -12,7 +12,7 @@ import functools
 import re
 import sys
 import sysconfig
-from email.utils import parseaddr
+from email.utils import getaddresses
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, cast
 
@@ -123,7 +123,7 @@ def read_declared(project: Mapping[str, object]) -> RawMetadata:
         found["classifiers"] = classifiers
     urls = project.get("urls")
     if isinstance(urls, dict) and all(isinstance(each, str) for each in urls.values()):
-        found["project_urls"] = urls
+        found["project_urls"] = {key.strip(): value.strip() for key, value in urls.items()}
     return cast("RawMetadata", found)
 
 
@@ -143,8 +143,12 @@ def find_refused(raw: RawMetadata, classifiers: Collection[str] = ()) -> Iterato
     if len(summary) > MAX_SUMMARY_CHARS:
         yield f"has a summary of {len(summary)} characters; the limit is {MAX_SUMMARY_CHARS}"
     for role in ("author", "maintainer"):
-        # Of several, the first is looked at.
-        _, address = parseaddr(str(raw.get(f"{role}_email", ""))[:_MAX_EMAIL_CHARS])
+        # PyPI looks at none where there are several: its parser is strict then.
+        try:
+            found = getaddresses([str(raw.get(f"{role}_email", ""))[:_MAX_EMAIL_CHARS]])
+        except RecursionError:  # comments in comments
+            found = []
+        address = found[0][1] if len(found) == 1 else ""
         if address and not is_address(address):
             yield f"has {_show(address)} as the email address of its {role}, which is none"
     for classifier in raw.get("classifiers", []) if classifiers else ():
