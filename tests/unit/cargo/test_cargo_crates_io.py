@@ -157,6 +157,7 @@ def test_all_limits_that_may_have_been_raised_are_in_one_warning(
     """R68"""
     both = {"a": [f"f{at}" for at in range(301)], "b": [f"f{at}" for at in range(302)]}
     target, planned = planning(tmp_path, read(tmp_path, features=both), CRATES_IO_INDEX)
+    assert target.find_excess
     monkeypatch.setattr(SparseRegistry, "is_new", lambda *_: False)
     (warning,) = target.find_excess(planned).values()
     assert "features.a has 301 entries" in warning.message
