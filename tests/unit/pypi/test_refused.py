@@ -133,11 +133,11 @@ def test_what_a_build_hook_tells_is_left_to_the_built_files() -> None:
         ("acme_core-1.0.tar.gz", ""),
         ("acme_core-1.0-py3-none-any.whl", ""),
         ("acme_core-1.0-1-py3-none-any.whl", ""),
-        ("acme-core-1.0.tar.gz", "should be named acme_core-1.0.tar.gz"),
-        ("acme.core-1.0.tar.gz", "should be named acme_core-1.0.tar.gz"),
-        ("acme_core-1.0.0.tar.gz", "should be named acme_core-1.0.tar.gz"),
-        ("Acme_core-1.0-py3-none-any.whl", "begins with acme_core-"),
-        ("acme.core-1.0-py3-none-any.whl", "begins with acme_core-"),
+        ("acme-core-1.0.tar.gz", "is not named acme_core-1.0.tar.gz"),
+        ("acme.core-1.0.tar.gz", "is not named acme_core-1.0.tar.gz"),
+        ("acme_core-1.0.0.tar.gz", "is not named acme_core-1.0.tar.gz"),
+        ("Acme_core-1.0-py3-none-any.whl", "does not begin with acme_core-"),
+        ("acme.core-1.0-py3-none-any.whl", "does not begin with acme_core-"),
         ("acme_core-1.1-py3-none-any.whl", "the version 1.0"),
         ("acme_core-1.0-x-py3-none-any.whl", "not that of a wheel"),
         ("acme_core-1.0-py3.py3-" + "a." * 200 + "a-any.x.whl", ""),
@@ -220,7 +220,7 @@ def test_only_pypi_s_rules_make_errors_of_it(tmp_path: Path) -> None:
     renamed = distributions.artifact(file.path.rename(tmp_path / "acme-core-1.0.0.tar.gz"))
     wrong = distributions.metadata(package, "Description-Content-Type: text/html")
     other = distributions.sdist(tmp_path, package, info=wrong)
-    for artifact, says in ((renamed, "should be named"), (other, "text/html")):
+    for artifact, says in ((renamed, "is not named"), (other, "text/html")):
         assert not any(each.error for each in find_warnings(package, [artifact], on_pypi=False))
         errors = [each for each in find_warnings(package, [artifact], on_pypi=True) if each.error]
         assert [says in each.message for each in errors] == [True]

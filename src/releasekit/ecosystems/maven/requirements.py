@@ -27,7 +27,7 @@ def list_lacking(pom: Pom, above: Sequence[Pom]) -> Iterator[str]:
     if [pom, *above][-1].parent is not None:
         said |= REQUIRED.keys() - {"<name>"}
     if missing := [tag for tag in REQUIRED if tag not in said]:
-        yield f"neither it nor its parents have {', '.join(missing)}"
+        yield f"it neither declares nor inherits {', '.join(missing)}"
     # Maven only warns of one: https://github.com/AbsaOSS/spline-spark-agent/issues/875
     managed = (it for it in pom.references if it.use in {"managed", "import"} and not it.version)
     if names := [f"{each.group}:{each.artifact}" for each in managed]:

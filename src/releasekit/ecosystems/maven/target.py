@@ -432,7 +432,7 @@ class PortalTarget(MavenTarget):
                 wrong += [f"{where}: {text}" for text in lacking]
         if wrong:
             raise PlanError(
-                f"maven: Maven Central refuses what these POMs lack: {few(wrong)}",
+                f"maven: Maven Central would refuse these POMs: {few(wrong)}",
                 hint=_REQUIREMENTS,
                 problem=Problem.REFUSED_BY_CENTRAL,
             )

@@ -215,7 +215,7 @@ def find_refused_name(filename: str, raw: RawMetadata) -> str:
     version = Version(raw.get("version", ""))
     if not filename.endswith(".whl"):
         wanted = f"{name}-{version}.tar.gz"
-        return "" if filename == wanted else f"should be named {wanted}"
+        return "" if filename == wanted else f"is not named {wanted}"
     tags = 1
     for part in filename.removesuffix(".whl").split("-")[-3:]:
         tags *= part.count(".") + 1
@@ -226,8 +226,8 @@ def find_refused_name(filename: str, raw: RawMetadata) -> str:
     except InvalidWheelFilename as error:
         return f"has a name that is not that of a wheel: {one_line(str(error), _SHOWN)}"
     if filename.partition("-")[0] != name:
-        return f"should have a name that begins with {name}-"
-    return "" if built == version else f"should have the version {version} in its name"
+        return f"does not begin with {name}-"
+    return "" if built == version else f"does not have the version {version} in its name"
 
 
 def find_refused_content(file: IO[bytes], filename: str, raw: RawMetadata) -> str:
