@@ -48,36 +48,45 @@ def read(root: Path, **further: Any) -> discover.Crate:
     [
         ({}, []),
         ({"name": "a" * 64, "version": f"1.0.0-{'a' * 144}"}, []),
-        ({"name": "a" * 65}, [f"package.name is {'a' * 65!r}, and crates.io takes 64 characters"]),
-        ({"name": "_a"}, ["package.name is '_a', and crates.io takes a letter, then"]),
-        ({"name": "über"}, ["package.name is 'über', and crates.io takes a letter, then"]),
+        (
+            {"name": "a" * 65},
+            [f"package.name is {'a' * 65!r}, but crates.io accepts at most 64 characters"],
+        ),
+        ({"name": "_a"}, ["package.name is '_a', but crates.io requires a letter, then"]),
+        ({"name": "über"}, ["package.name is 'über', but crates.io requires a letter, then"]),
         ({"name": "Compiler-RT"}, ["package.name is 'Compiler-RT', which crates.io reserves"]),
         (
             {"version": f"1.0.0-{'a' * 145}"},
-            ["package.version has 151 characters, and crates.io takes 150"],
+            ["package.version has 151 characters, but crates.io accepts at most 150"],
         ),
-        ({"description": ""}, ["package.description is missing, and crates.io takes no crate"]),
+        ({"description": ""}, ["package.description is missing, but crates.io requires one"]),
         ({"description": "ä" * 500}, []),
-        ({"description": "ä" * 501}, ["package.description has 1002 bytes, and crates.io takes"]),
+        (
+            {"description": "ä" * 501},
+            ["package.description has 1002 bytes, but crates.io accepts at most"],
+        ),
         ({"license": None, "license_file": "LICENSE"}, []),
-        ({"license": None}, ["package.license is missing, and crates.io takes no crate without"]),
-        ({"license": ""}, ["package.license is missing, and crates.io takes no crate without"]),
+        ({"license": None}, ["package.license is missing, but crates.io requires one"]),
+        ({"license": ""}, ["package.license is missing, but crates.io requires one"]),
         ({"license": "", "license_file": "L"}, ["package.license is '', which crates.io cannot"]),
         ({"license": "BSD"}, ["package.license is 'BSD', which crates.io cannot read: 'BSD' is"]),
         (
             {"homepage": "acme.example", "documentation": "", "repository": "git@host:a/b.git"},
             [
-                "package.homepage is 'acme.example', and crates.io takes URLs with http or https",
-                "package.documentation is '', and crates.io takes URLs with http or https only",
-                "package.repository is 'git@host:a/b.git', and crates.io takes URLs with http",
+                "package.homepage is 'acme.example', but crates.io accepts only http and",
+                "package.documentation is '', but crates.io accepts only http and https URLs",
+                "package.repository is 'git@host:a/b.git', but crates.io accepts only http",
             ],
         ),
         ({"homepage": "https://ä.example/a b?c#d", "documentation": "http://[::1]:80"}, []),
-        ({"homepage": "https://"}, ["package.homepage is 'https://', and crates.io takes"]),
-        ({"homepage": "http://a:99999"}, ["package.homepage is 'http://a:99999', and"]),
+        ({"homepage": "https://"}, ["package.homepage is 'https://', but crates.io accepts"]),
+        ({"homepage": "http://a:99999"}, ["package.homepage is 'http://a:99999', but"]),
         ({"homepage": "http://a:" + "0" * 5_000 + "80"}, []),
         ({"homepage": "http://a:" + "1" * 5_000}, ["package.homepage is 'http://a:1"]),
-        ({"keywords": [*"abcdef"]}, ["package.keywords has 6 entries, and crates.io takes 5"]),
+        (
+            {"keywords": [*"abcdef"]},
+            ["package.keywords has 6 entries, but crates.io accepts at most 5"],
+        ),
         (
             {"keywords": ["a" * 21, "a b", "é"]},
             [f"package.keywords has {each!r}, which" for each in ("a" * 21, "a b", "é")],
@@ -85,11 +94,14 @@ def read(root: Path, **further: Any) -> discover.Crate:
         (
             {"categories": ["wasm"] * 5 + ["unix"]},
             [
-                "package.categories has 6 entries, and crates.io takes 5",
+                "package.categories has 6 entries, but crates.io accepts at most 5",
                 "package.categories has 'unix', which crates.io does not have",
             ],
         ),
-        ({"dependencies": [NEED] * 501}, ["it has 501 dependencies, and crates.io takes 500"]),
+        (
+            {"dependencies": [NEED] * 501},
+            ["it has 501 dependencies, but crates.io accepts at most 500"],
+        ),
         (
             {"dependencies": [{**NEED, "kind": "dev", "req": "*", "path": "/x"}] * 501},
             [],
@@ -97,11 +109,11 @@ def read(root: Path, **further: Any) -> discover.Crate:
         ({"dependencies": [{**NEED, "rename": "_other"}]}, []),
         (
             {"dependencies": [{**NEED, "rename": "ä"}]},
-            ["dependencies.ä is 'ä', and crates.io takes a letter or _, then letters, digits"],
+            ["dependencies.ä is 'ä', but crates.io requires a letter or _, then letters, digits"],
         ),
         (
             {"dependencies": [{**NEED, "features": ["1.x+y", "a b"]}]},
-            ["dependencies.other: features has 'a b', and no crate has such a feature"],
+            ["dependencies.other: features has 'a b', which is not a valid feature name"],
         ),
     ],
 )
@@ -138,7 +150,7 @@ def test_more_features_are_for_crates_that_were_granted_them(
     target, planned = planning(tmp_path, crate, CRATES_IO_INDEX)
     assert target.find_excess
     monkeypatch.setattr(SparseRegistry, "is_new", lambda _, package: package.name == "acme")
-    with pytest.raises(PlanError, match=r"has 301 entries, and crates\.io takes 300"):
+    with pytest.raises(PlanError, match=r"has 301 entries, but crates\.io accepts at most 300"):
         target.plan_notes(planned)
     assert not target.find_excess(planned)
     monkeypatch.setattr(SparseRegistry, "is_new", lambda *_: False)
@@ -146,8 +158,9 @@ def test_more_features_are_for_crates_that_were_granted_them(
     (warning,) = target.find_excess(planned).values()
     assert warning.name == "over-limit"
     assert warning.message.endswith(
-        "has 301 entries, and crates.io takes 300, unless it has agreed to more: have fewer, or "
-        "ask help@crates.io for more"
+        "has 301 entries, but crates.io accepts at most 300, unless it has raised the limit for this "
+        "crate: remove some, or "
+        "ask help@crates.io to raise the limit"
     )
 
 
@@ -175,7 +188,7 @@ def test_a_plan_for_crates_io_says_all_that_it_refuses(tmp_path: Path) -> None:
         for each in (refused.value, *refused.value.others)
     ]
     assert said == [
-        "package.license is 'BSD', which crates.io cannot read: 'BSD' is no license that it knows",
+        "package.license is 'BSD', which crates.io cannot read: 'BSD' is not a license that it knows",
         "package.keywords has 'a b', which crates.io does not take",
     ]
     assert refused.value.problem is Problem.NEVER_TAKEN

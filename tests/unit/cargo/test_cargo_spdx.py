@@ -24,13 +24,13 @@ def test_an_expression_is_taken(expression: str) -> None:
 @pytest.mark.parametrize(
     ("expression", "says"),
     [
-        ("apache-2.0", "'apache-2.0' is no license that it knows; it knows 'Apache-2.0'"),
-        ("MIT AND foobar", "'foobar' is no license that it knows"),
-        ("MIT, Apache-2.0", "', Apache-2.0' begins with what no expression has"),
-        ("MIT +", "'+' begins with what no expression has"),
+        ("apache-2.0", "'apache-2.0' is not a license that it knows; it knows 'Apache-2.0'"),
+        ("MIT AND foobar", "'foobar' is not a license that it knows"),
+        ("MIT, Apache-2.0", "', Apache-2.0' begins with a character that an SPDX"),
+        ("MIT +", "'+' begins with a character that an SPDX"),
         ("GPL-3.0-or-later+", "GPL-3.0-or-later has no later versions"),
         *(
-            (each, "AND, OR or WITH between two names, and closed parentheses")
+            (each, "joined by AND, OR or WITH, and each parenthesis")
             for each in (
                 *("", "MIT Apache-2.0", "MIT OR", "(MIT", "MIT)", "()", ")MIT(", "+", "MIT++"),
                 *(

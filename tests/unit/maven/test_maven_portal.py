@@ -206,7 +206,11 @@ MANAGED = (
         (ALL + LISTS, CENTRAL, ""),
         (ALL + "<licenses/><developers><!-- --></developers>", CENTRAL, "<licenses>, <developers>"),
         (ALL.replace("<url>u", "<url> ") + LISTS, CENTRAL, "inherits <url>"),
-        (ALL.replace("<url>s</url>", "<tag>t</tag>") + LISTS, CENTRAL, "inherits <scm> with a <url>"),
+        (
+            ALL.replace("<url>s</url>", "<tag>t</tag>") + LISTS,
+            CENTRAL,
+            "inherits <scm> with a <url>",
+        ),
         (ALL + LISTS + MANAGED.format(""), CENTRAL, "has no <version> of g:m"),
         (ALL + LISTS + MANAGED.format("<version>1</version>"), CENTRAL, ""),
         (OUTSIDE, CENTRAL, "inherits <name>"),

@@ -666,10 +666,10 @@ async def noted(root: Path, **changes: object) -> str:
 @pytest.mark.parametrize(
     ("name", "table", "words"),
     [
-        ("Core", {}, "name is 'Core', which has capital letters, and npmjs.com takes no new"),
-        ("stream", {}, "name is 'stream', which is that of a module of Node.js"),
+        ("Core", {}, "name is 'Core', which contains capital letters, and npmjs.com takes no new"),
+        ("stream", {}, "name is 'stream', which is the name of a Node.js module"),
         ("-core", {}, "name is '-core'"),
-        ("core~1", {}, "name is 'core~1', which has a `~`"),
+        ("core~1", {}, "name is 'core~1', which contains `~`"),
         (
             "core",
             {"publishConfig": {"access": "restricted"}},

@@ -95,7 +95,7 @@ _URL: Final = re.compile(
 )
 _MAX_PORT: Final = 65535
 _MAX_SHOWN: Final = 80
-_ASK: Final = "Have fewer, or ask help@crates.io for more"
+_ASK: Final = "Remove some, or ask help@crates.io to raise the limit"
 _UPDATE: Final = "update ReleaseKit, whose list is of August 2026"
 
 
@@ -120,17 +120,20 @@ def _check_name(package: Mapping[str, Any]) -> Iterator[Refusal]:
 
 def _check_version(package: Mapping[str, Any]) -> Iterator[Refusal]:
     if (length := len(package["version"])) > _MAX_VERSION:
-        what = f"package.version has {length} characters, and crates.io takes {_MAX_VERSION}"
+        what = (
+            f"package.version has {length} characters, but crates.io accepts at most {_MAX_VERSION}"
+        )
         yield Refusal(what, "Shorten it")
 
 
 def _check_description(package: Mapping[str, Any]) -> Iterator[Refusal]:
     description = package["description"]
     if not description:
-        what = "package.description is missing, and crates.io takes no crate without one"
+        what = "package.description is missing, but crates.io requires one"
         yield Refusal(what, "Write a sentence")
     elif (size := len(description.encode())) > _MAX_DESCRIPTION:
-        what = f"package.description has {size} bytes, and crates.io takes {_MAX_DESCRIPTION}"
+        limit = _MAX_DESCRIPTION
+        what = f"package.description has {size} bytes, but crates.io accepts at most {limit}"
         yield Refusal(what, "Shorten it; `readme` has room for more")
 
 
@@ -141,7 +144,7 @@ def _check_license(package: Mapping[str, Any]) -> Iterator[Refusal]:
         f"{_UPDATE}"
     )
     if not (license_ or file):
-        yield Refusal("package.license is missing, and crates.io takes no crate without one", cure)
+        yield Refusal("package.license is missing, but crates.io requires one", cure)
     elif license_ is not None and (wrong := spdx.explain_wrong(license_)):
         yield Refusal(
             f"package.license is {_show(license_)}, which crates.io cannot read: {wrong}", cure
@@ -152,16 +155,15 @@ def _check_urls(package: Mapping[str, Any]) -> Iterator[Refusal]:
     for key in ("homepage", "documentation", "repository"):
         url = package[key]
         if url is not None and not _is_url(url):
-            what = (
-                f"package.{key} is {_show(url)}, and crates.io takes URLs with http or https only"
-            )
+            what = f"package.{key} is {_show(url)}, but crates.io accepts only http and https URLs"
             yield Refusal(what, "Write it as https://HOST/PATH, or leave it out")
 
 
 def _check_keywords(package: Mapping[str, Any]) -> Iterator[Refusal]:
     keywords = package["keywords"]
-    if len(keywords) > _MAX_KEYWORDS:
-        what = f"package.keywords has {len(keywords)} entries, and crates.io takes {_MAX_KEYWORDS}"
+    if (number := len(keywords)) > _MAX_KEYWORDS:
+        limit = _MAX_KEYWORDS
+        what = f"package.keywords has {number} entries, but crates.io accepts at most {limit}"
         yield Refusal(what, "Leave some out")
     for keyword in keywords:
         if len(keyword) > _MAX_KEYWORD or not _KEYWORD.fullmatch(keyword):
@@ -175,7 +177,8 @@ def _check_keywords(package: Mapping[str, Any]) -> Iterator[Refusal]:
 def _check_categories(package: Mapping[str, Any]) -> Iterator[Refusal]:
     categories = package["categories"]
     if (number := len(categories)) > _MAX_CATEGORIES:
-        what = f"package.categories has {number} entries, and crates.io takes {_MAX_CATEGORIES}"
+        limit = _MAX_CATEGORIES
+        what = f"package.categories has {number} entries, but crates.io accepts at most {limit}"
         yield Refusal(what, "Leave some out")
     for category in categories:
         if category not in _CATEGORIES:
@@ -195,7 +198,7 @@ def _check_features(package: Mapping[str, Any]) -> Iterator[Refusal]:
     numbers |= {f"features.{name}": len(values) for name, values in features.items()}
     for key, number in numbers.items():
         if number > MAX_FEATURES:
-            what = f"{key} has {number} entries, and crates.io takes {MAX_FEATURES}"
+            what = f"{key} has {number} entries, but crates.io accepts at most {MAX_FEATURES}"
             yield Refusal(what, _ASK, is_raised=True)
 
 
@@ -213,8 +216,8 @@ _RULES: Final[tuple[Callable[[Mapping[str, Any]], Iterator[Refusal]], ...]] = (
 
 def _check_dependencies(dependencies: list[Mapping[str, Any]]) -> Iterator[Refusal]:
     if (number := len(dependencies)) > _MAX_DEPENDENCIES:
-        what = f"it has {number} dependencies, and crates.io takes {_MAX_DEPENDENCIES}"
-        yield Refusal(what, "Have fewer")
+        what = f"it has {number} dependencies, but crates.io accepts at most {_MAX_DEPENDENCIES}"
+        yield Refusal(what, "Remove some")
     for each in dependencies:
         key = f"dependencies.{each['rename'] or each['name']}"
         cure = "Rename it"
@@ -223,17 +226,19 @@ def _check_dependencies(dependencies: list[Mapping[str, Any]]) -> Iterator[Refus
         yield from _check_identifier(f"{key}: package", each["name"], _CRATE, cure)
         for feature in each["features"]:
             if not _is_feature(feature):
-                what = f"{key}: features has {_show(feature)}, and no crate has such a feature"
+                what = f"{key}: features has {_show(feature)}, which is not a valid feature name"
                 yield Refusal(what, "Leave it out")
 
 
 def _check_identifier(key: str, name: str, form: re.Pattern[str], cure: str) -> Iterator[Refusal]:
     if len(name) > _MAX_NAME:
-        what = f"{key} is {_show(name)}, and crates.io takes {_MAX_NAME} characters"
+        what = f"{key} is {_show(name)}, but crates.io accepts at most {_MAX_NAME} characters"
         yield Refusal(what, cure)
     elif not form.fullmatch(name):
         first = "a letter or _" if form is _ALIAS else "a letter"
-        what = f"{key} is {_show(name)}, and crates.io takes {first}, then letters, digits, - and _"
+        what = (
+            f"{key} is {_show(name)}, but crates.io requires {first}, then letters, digits, - and _"
+        )
         yield Refusal(what, f"{cure}: of ASCII only")
 
 

@@ -43,7 +43,7 @@ _ADDITION_REFERENCE: Final = re.compile(_REFERENCE.format("Addition"))
 _OPERATORS: Final = {"AND": "o", "and": "o", "OR": "o", "or": "o", "WITH": "w", "with": "w"}
 _GNU: Final = re.compile(r"(?P<base>(?:AGPL|GPL|LGPL|GFDL)-.+?)(?P<only>-only)?")
 _MAX_SHOWN: Final = 60
-_WANTED: Final = "it takes AND, OR or WITH between two names, and closed parentheses"
+_WANTED: Final = "names must be joined by AND, OR or WITH, and each parenthesis must be closed"
 
 
 def explain_wrong(expression: str) -> str:
@@ -53,7 +53,8 @@ def explain_wrong(expression: str) -> str:
     while at < len(text):
         term = _TERM.match(text, at)
         if term is None:
-            return f"{clip(repr(text[at:].strip()), _MAX_SHOWN)} begins with what no expression has"
+            rest = clip(repr(text[at:].strip()), _MAX_SHOWN)
+            return f"{rest} begins with a character that an SPDX expression cannot contain"
         at = term.end()
         if term["plus"]:
             if (gnu := _GNU.fullmatch(last)) and not _is_license(f"{gnu['base']}-or-later"):
@@ -65,7 +66,9 @@ def explain_wrong(expression: str) -> str:
             last = term["word"]
             kinds.append(_find_kind(last))
             if kinds[-1] == "?":
-                return f"{clip(repr(last), _MAX_SHOWN)} is no license that it knows{_suggest(last)}"
+                return (
+                    f"{clip(repr(last), _MAX_SHOWN)} is not a license that it knows{_suggest(last)}"
+                )
     shape = re.sub(r"(?:l\+?|r)(?:we)?", "x", "".join(kinds))
     return "" if _is_balanced(shape) else _WANTED
 

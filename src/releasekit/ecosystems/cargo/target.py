@@ -171,7 +171,8 @@ class CargoTarget(Target):
             ]
             if perhaps:
                 whats = ", and ".join(refusal.what for refusal in perhaps)
-                message = f"{whats}, unless it has agreed to more: {perhaps[0].cure.lower()}"
+                cure = perhaps[0].cure.lower()
+                message = f"{whats}, unless it has raised the limit for this crate: {cure}"
                 found[package] = PackageWarning(name=WarningName.OVER_LIMIT, message=message)
         return found
 

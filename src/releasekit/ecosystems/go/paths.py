@@ -125,7 +125,8 @@ def trouble_with_path(path: str) -> str:
                 f"its module path {path!r} has an element that ends in `~` and digits, {element!r}"
             )
     if path.startswith("gopkg.in/") and not _GOPKG_IN.fullmatch(path):
-        return f"its module path {path!r} has no major version at its end, as in gopkg.in/yaml.v3"
+        example = "such as `.v3` in gopkg.in/yaml.v3"
+        return f"its module path {path!r} does not end in a major version, {example}"
     suffix = split_major(path)[1]
     if suffix and not re.fullmatch(r"v[1-9][0-9]*", suffix):
         return f"its module path {path!r} ends in {suffix!r}, which is not a major version"
@@ -159,7 +160,8 @@ def trouble_with_requirement(path: str, version: str) -> str:
     """
     found = _SEMVER.fullmatch(version)
     if found is None:
-        return f"Write a version such as v1.2.3 of {path}: `go get {path}@{version}` finds it."
+        finding = f"To find the version that {version} stands for, run `go get {path}@{version}`."
+        return f"Write a version such as v1.2.3. {finding}"
     gopkg = _GOPKG_IN.fullmatch(path)
     # Early versions of go took such pseudo-versions for those of v1.
     if gopkg and gopkg["major"] == "1" and version.startswith("v0.0.0-"):
@@ -171,9 +173,11 @@ def trouble_with_requirement(path: str, version: str) -> str:
     if not wanted and found["build"] == "incompatible":
         return ""
     if wanted:
-        return f"Write a version of v{wanted}: {version} does not belong to {path}."
+        return f"Write a v{wanted} version: {version} does not match the major version of {path}."
     major = f"{prefix}/v{found['major']}"
-    return f"Write {major} {version}, or {version}+incompatible where that has no go.mod."
+    return (
+        f"Write {major} {version}, or {path} {version}+incompatible if that version has no go.mod."
+    )
 
 
 def find_first(path: str) -> str:

@@ -94,18 +94,20 @@ def _find_in_dependencies(root: Element) -> Iterator[str]:
         yield from _find_repeated(each)
         for tag in _COORDINATES[:2]:
             if "${" not in (text := each.value(tag)) and not _ID.fullmatch(text):
-                yield f"has a dependency with the <{tag}> {clip(text, 60)!r}, which is no {tag}"
+                said = f"has a dependency with the <{tag}> {clip(text, 60)!r}"
+                yield f"{said}, which is not a valid {tag}"
         is_jar = each.value("type") in {"", "jar"} and not each.value("classifier")
         if is_jar and all(each.value(tag) == text for tag, text in own.items()):
             yield "depends on itself: remove that dependency"
         version = each.value("version")
         if "${" not in version and _NOT_IN_VERSIONS.intersection(version):
-            yield f"needs {_name(each)} in the version {clip(version, 60)!r}, which is no version"
+            said = f"depends on version {clip(version, 60)!r} of {_name(each)}"
+            yield f"{said}, which is not a valid version"
     for each in root.all("dependencyManagement", "dependencies", "dependency"):
         yield from _find_missing(each, "a managed dependency", "groupId", "artifactId")
     for plugin in root.all("build", "plugins", "plugin"):
         if (version := plugin.value("version")) in {"LATEST", "RELEASE"}:
-            yield f"takes the version {version} of the plugin {_name(plugin)}: write a version"
+            yield f"uses the version {version} of the plugin {_name(plugin)}: write a fixed version"
         for each in plugin.all("dependencies", "dependency"):
             yield from _find_missing(each, "a dependency of a plugin", "groupId", "artifactId")
             if "${" not in (scope := each.value("scope")) and scope not in _OF_PLUGINS:
@@ -118,20 +120,20 @@ def _find_in_dependencies(root: Element) -> Iterator[str]:
 def _find_missing(element: Element, named: str, *tags: str) -> Iterator[str]:
     for tag in tags:
         if not element.value(tag):
-            yield f"has no <{tag}> in {named}: write it"
+            yield f"has no <{tag}> in {named}: add it"
 
 
 def _find_twins(names: Iterable[str], kind: str) -> Iterator[str]:
     for name, count in Counter(names).items():
         if count > 1:
-            yield f"has {count} {kind} named {clip(name, 60)!r}: leave or rename one"
+            yield f"has {count} {kind} named {clip(name, 60)!r}: remove or rename all but one"
 
 
 def _find_repeated(element: Element) -> Iterator[str]:
     """Only the first of them would be read."""
     for tag, count in Counter(each.tag for each in element.children).items():
         if count > 1:
-            yield f"has <{clip(tag, 60)}> {count} times in <{element.tag}>: leave one"
+            yield f"has <{clip(tag, 60)}> {count} times in <{element.tag}>: keep only one"
 
 
 def _name(element: Element) -> str:

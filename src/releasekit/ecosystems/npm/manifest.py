@@ -233,13 +233,13 @@ def find_name_fault(name: str) -> str:
     where it does. https://docs.npmjs.com/cli/configuring-npm/package-json#name
     """
     if name != name.lower():
-        return "has capital letters"
+        return "contains capital letters"
     if _BUILT_IN.fullmatch(name):
-        return "is that of a module of Node.js"
+        return "is the name of a Node.js module"
     if name.startswith("-"):
         return "begins with a hyphen"
     if "~" in name.rpartition("/")[2]:
-        return "has a `~`"
+        return "contains `~`"
     return ""
 
 

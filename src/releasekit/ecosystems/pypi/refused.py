@@ -150,28 +150,32 @@ def find_refused(raw: RawMetadata, classifiers: Collection[str] = ()) -> Iterato
             found = []
         address = found[0][1] if len(found) == 1 else ""
         if address and not is_address(address):
-            yield f"has {_show(address)} as the email address of its {role}, which is none"
+            said = f"has {_show(address)} as the email address of its {role}"
+            yield f"{said}, which is not a valid address"
     for classifier in raw.get("classifiers", []) if classifiers else ():
         if classifier not in classifiers:
             yield f"has the classifier {_show(classifier)}, which is unknown or deprecated"
     for place in ("home_page", "download_url"):
         url = str(raw.get(place, ""))
         if place in raw and not _URL.match(url):
-            yield f"has {_show(url)} as its {place.replace('_', ' ')}, which is no http(s) URL"
+            said = f"has {_show(url)} as its {place.replace('_', ' ')}"
+            yield f"{said}, which is not an http or https URL"
     for label, url in raw.get("project_urls", {}).items():
         if not label:
             yield f"has the URL {_show(url)} without a label"
         elif len(label) > MAX_LABEL_CHARS:
             yield f"has a URL with the label {_show(label)}; the limit is {MAX_LABEL_CHARS}"
         elif not _URL.match(url):
-            yield f"has {_show(url)} as the URL of {_show(label)}, which is no http(s) URL"
+            said = f"has {_show(url)} as the URL of {_show(label)}"
+            yield f"{said}, which is not an http or https URL"
     for text in (*raw.get("provides_dist", ()), *raw.get("obsoletes_dist", ())):
         try:
             is_valid = Requirement(text).url is None
         except (InvalidRequirement, RecursionError):
             is_valid = False
         if not is_valid:
-            yield f"provides or obsoletes {_show(text)}, which names no project"
+            said = f"has {_show(text)} in Provides-Dist or Obsoletes-Dist"
+            yield f"{said}, which is not a valid project name"
     if raw.get("license") and raw.get("license_expression"):
         yield "has both a License and a License-Expression"
 
@@ -224,7 +228,7 @@ def find_refused_name(filename: str, raw: RawMetadata) -> str:
     try:
         _, built, _, _ = parse_wheel_filename(filename)
     except InvalidWheelFilename as error:
-        return f"has a name that is not that of a wheel: {one_line(str(error), _SHOWN)}"
+        return f"does not have a valid wheel file name: {one_line(str(error), _SHOWN)}"
     if filename.partition("-")[0] != name:
         return f"does not begin with {name}-"
     return "" if built == version else f"does not have the version {version} in its name"
@@ -242,7 +246,7 @@ def find_refused_content(file: IO[bytes], filename: str, raw: RawMetadata) -> st
         names = {member.name for member in members}
     top = min(names, default="").partition("/")[0]
     if f"{top}/PKG-INFO" not in names or not all(each.startswith(f"{top}/") for each in names):
-        return "does not hold one directory with a PKG-INFO, and nothing else"
+        return "does not consist of a single top-level directory with a PKG-INFO"
     return _find_lacking([f"{top}/{each}" for each in licenses], names)
 
 
@@ -262,18 +266,22 @@ def _find_refused_wheel(file: IO[bytes], stem: str, licenses: Collection[str]) -
             for _ in csv.reader(read("RECORD", _MAX_RECORD_BYTES).decode().splitlines()):
                 pass
         except (UnicodeError, csv.Error):
-            return f"has a {info}/RECORD that cannot be read"
+            return f"has an unreadable {info}/RECORD"
         if f"{info}/entry_points.txt" in entries and (
             why := _explain_entry_points(read("entry_points.txt", _MAX_POINTS_BYTES))
         ):
-            return f"has a {info}/entry_points.txt {why}"
+            return f"has the file {info}/entry_points.txt {why}"
     return _find_lacking([f"{info}/licenses/{each}" for each in licenses], entries)
 
 
 def _find_lacking(wanted: Collection[str], names: Collection[str]) -> str:
     """https://peps.python.org/pep-0639/#add-license-file-field"""
     missing = next((each for each in wanted if each not in names), "")
-    return f"names a license file that it lacks: {one_line(missing, _SHOWN)}" if missing else ""
+    return (
+        f"lists a license file that it does not contain: {one_line(missing, _SHOWN)}"
+        if missing
+        else ""
+    )
 
 
 class _CaseSensitiveParser(configparser.ConfigParser):
@@ -293,7 +301,7 @@ def _explain_entry_points(content: bytes) -> str:
     except (UnicodeError, configparser.Error) as error:
         return f"that cannot be read: {one_line(str(error), _SHOWN)}"
     bad = next((name for name in names if not _SCRIPT.fullmatch(name)), "")
-    return f"with the script {_show(bad)}, which is no name" if bad else ""
+    return f"with the script name {_show(bad)}, which is not valid" if bad else ""
 
 
 def is_prohibited(name: str) -> bool:
