@@ -158,9 +158,8 @@ def test_more_features_are_for_crates_that_were_granted_them(
     (warning,) = target.find_excess(planned).values()
     assert warning.name == "over-limit"
     assert warning.message.endswith(
-        "has 301 entries, but crates.io accepts at most 300, unless it has raised the limit for this "
-        "crate: remove some, or "
-        "ask help@crates.io to raise the limit"
+        "has 301 entries, but crates.io accepts at most 300, unless it has raised the limit for "
+        "this crate: remove some, or ask help@crates.io to raise the limit"
     )
 
 
@@ -188,7 +187,10 @@ def test_a_plan_for_crates_io_says_all_that_it_refuses(tmp_path: Path) -> None:
         for each in (refused.value, *refused.value.others)
     ]
     assert said == [
-        "package.license is 'BSD', which crates.io cannot read: 'BSD' is not a license that it knows",
+        (
+            "package.license is 'BSD', which crates.io cannot read: 'BSD' is not a license that "
+            "it knows"
+        ),
         "package.keywords has 'a b', which crates.io does not take",
     ]
     assert refused.value.problem is Problem.NEVER_TAKEN
