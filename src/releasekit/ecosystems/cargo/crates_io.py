@@ -119,10 +119,8 @@ def _check_name(package: Mapping[str, Any]) -> Iterator[Refusal]:
 
 
 def _check_version(package: Mapping[str, Any]) -> Iterator[Refusal]:
-    if (length := len(package["version"])) > _MAX_VERSION:
-        what = (
-            f"package.version has {length} characters, but crates.io accepts at most {_MAX_VERSION}"
-        )
+    what = _explain_excess("package.version", len(package["version"]), "characters", _MAX_VERSION)
+    if what:
         yield Refusal(what, "Shorten it")
 
 
@@ -131,9 +129,9 @@ def _check_description(package: Mapping[str, Any]) -> Iterator[Refusal]:
     if not description:
         what = "package.description is missing, but crates.io requires one"
         yield Refusal(what, "Write a sentence")
-    elif (size := len(description.encode())) > _MAX_DESCRIPTION:
-        limit = _MAX_DESCRIPTION
-        what = f"package.description has {size} bytes, but crates.io accepts at most {limit}"
+    elif what := _explain_excess(
+        "package.description", len(description.encode()), "bytes", _MAX_DESCRIPTION
+    ):
         yield Refusal(what, "Shorten it; `readme` has room for more")
 
 
@@ -161,9 +159,7 @@ def _check_urls(package: Mapping[str, Any]) -> Iterator[Refusal]:
 
 def _check_keywords(package: Mapping[str, Any]) -> Iterator[Refusal]:
     keywords = package["keywords"]
-    if (number := len(keywords)) > _MAX_KEYWORDS:
-        limit = _MAX_KEYWORDS
-        what = f"package.keywords has {number} entries, but crates.io accepts at most {limit}"
+    if what := _explain_excess("package.keywords", len(keywords), "entries", _MAX_KEYWORDS):
         yield Refusal(what, "Leave some out")
     for keyword in keywords:
         if len(keyword) > _MAX_KEYWORD or not _KEYWORD.fullmatch(keyword):
@@ -176,9 +172,7 @@ def _check_keywords(package: Mapping[str, Any]) -> Iterator[Refusal]:
 
 def _check_categories(package: Mapping[str, Any]) -> Iterator[Refusal]:
     categories = package["categories"]
-    if (number := len(categories)) > _MAX_CATEGORIES:
-        limit = _MAX_CATEGORIES
-        what = f"package.categories has {number} entries, but crates.io accepts at most {limit}"
+    if what := _explain_excess("package.categories", len(categories), "entries", _MAX_CATEGORIES):
         yield Refusal(what, "Leave some out")
     for category in categories:
         if category not in _CATEGORIES:
@@ -197,8 +191,7 @@ def _check_features(package: Mapping[str, Any]) -> Iterator[Refusal]:
     numbers = {"features": len(features)}
     numbers |= {f"features.{name}": len(values) for name, values in features.items()}
     for key, number in numbers.items():
-        if number > MAX_FEATURES:
-            what = f"{key} has {number} entries, but crates.io accepts at most {MAX_FEATURES}"
+        if what := _explain_excess(key, number, "entries", MAX_FEATURES):
             yield Refusal(what, _ASK, is_raised=True)
 
 
@@ -215,8 +208,7 @@ _RULES: Final[tuple[Callable[[Mapping[str, Any]], Iterator[Refusal]], ...]] = (
 
 
 def _check_dependencies(dependencies: list[Mapping[str, Any]]) -> Iterator[Refusal]:
-    if (number := len(dependencies)) > _MAX_DEPENDENCIES:
-        what = f"it has {number} dependencies, but crates.io accepts at most {_MAX_DEPENDENCIES}"
+    if what := _explain_excess("it", len(dependencies), "dependencies", _MAX_DEPENDENCIES):
         yield Refusal(what, "Remove some")
     for each in dependencies:
         key = f"dependencies.{each['rename'] or each['name']}"
@@ -240,6 +232,12 @@ def _check_identifier(key: str, name: str, form: re.Pattern[str], cure: str) -> 
             f"{key} is {_show(name)}, but crates.io requires {first}, then letters, digits, - and _"
         )
         yield Refusal(what, f"{cure}: of ASCII only")
+
+
+def _explain_excess(key: str, number: int, unit: str, limit: int) -> str:
+    """What is wrong where there are more than the limit; empty where there are not."""
+    words = f"{key} has {number} {unit}, but crates.io accepts at most {limit}"
+    return words if number > limit else ""
 
 
 def _show(text: str) -> str:

@@ -206,9 +206,8 @@ def _find_hint(line: Line) -> str:
         return ""
     arrow = words.index("=>")
     target, *version = words[arrow + 1 :]
-    if version and not is_directory(target):
-        return paths.trouble_with_requirement(*words[:arrow]) if arrow == 2 else ""
-    if bool(version) == is_directory(target) or "\\" in target:
+    is_path = is_directory(target)
+    if bool(version) == is_path or (is_path and "\\" in target):
         return "Write a directory (`=> ../m`) without a version, or a module with one."
     return paths.trouble_with_requirement(*words[:arrow]) if arrow == 2 else ""
 

@@ -19,7 +19,7 @@ from releasekit.ecosystems.shared.documents import table_in, text_in
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-_SCRIPTS_PATH: Final = re.compile(r"(?:\.[/\\])?node_modules[/\\].bin[\\/]")
+_SCRIPTS_PATH: Final = re.compile(r"\A(?:\.[/\\])?node_modules[/\\].bin[\\/]")
 _MAN: Final = re.compile(r".*\.[0-9]", re.DOTALL)
 _NAME: Final = re.compile(r"[^(<]+")
 _EMAIL: Final = re.compile(r"<([^<>]+)>")
@@ -61,9 +61,7 @@ def _normalize_scripts(found: dict[str, Any], top: Collection[str]) -> None:
     """`top` are the files beside the manifest."""
     given = table_in(found, "scripts")
     scripts = {
-        name: _SCRIPTS_PATH.sub("", text, count=1) if _SCRIPTS_PATH.match(text) else text
-        for name, text in given.items()
-        if isinstance(text, str)
+        name: _SCRIPTS_PATH.sub("", text) for name, text in given.items() if isinstance(text, str)
     }
     is_native = any(name.endswith(".gyp") for name in top) and found.get("gypfile") is not False
     if is_native and not {"install", "preinstall"} & scripts.keys():
