@@ -8,14 +8,14 @@ import asyncio
 import contextlib
 import os
 import signal
-from typing import TYPE_CHECKING, Any, Self
+import socket
+import threading
+from typing import TYPE_CHECKING, Self
 
 from releasekit.errors import INTERRUPTED
 from releasekit.scheduler.controls import CANCEL_GRACE_S, keys_are_read, listening
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from releasekit.release.release import ReleaseRun
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -99,34 +99,49 @@ class Interruption:
         self._keys.close()
         if not self.happened or self._release is not None:
             # For SIGINT asyncio would leave the handler that raises KeyboardInterrupt.
-            self._listen_no_more(self._before)
+            self._listen_no_more()
+            for number, action in self._before.items():
+                signal.signal(number, action)
 
     def _listen(self) -> None:
         loop = asyncio.get_running_loop()
         for number in self._before:
             loop.add_signal_handler(number, self._by_signal, number)
 
-    def _listen_no_more(self, instead: Mapping[signal.Signals, Any]) -> None:
+    def _listen_no_more(self) -> None:
         loop = asyncio.get_running_loop()
         for number in self._before:
             loop.remove_signal_handler(number)
-            signal.signal(number, instead[number])
 
     def _interrupt(self, reason: str, strictness: int) -> None:
         self._strictness = min(strictness, len(GRACES_S) - 1)
         if self._release is not None:
             self._release.stop(reason, grace_s=GRACES_S[self._strictness])
-        elif self._task is not None:
+        elif self._task is not None and not self._task.cancelling():
             self._task.cancel(reason)
-            # Even if the loop is busy by then, or asyncio and the interpreter wait for a thread,
-            # the parser of a long manifest perhaps, which cannot be cancelled.
-            self._listen_no_more(dict.fromkeys(SIGNALS, self._leave))
+            self._leave_at_the_next_signal()
 
-    def _leave(self, number: int, _: object) -> None:
+    def _leave_at_the_next_signal(self) -> None:
+        """Whatever the main thread waits for by then: it may be another thread, the parser of a
+        long manifest perhaps, which cannot be cancelled.
+
+        Python calls a handler between two instructions of the main thread alone, and one that came
+        just before that thread began to wait would never be called. The number is written to the
+        descriptor at once: https://docs.python.org/3/library/signal.html#signal.set_wakeup_fd.
+        """
+        self._keys.close()  # their signals, and the loop with the last, would take the descriptor
+        told, tells = socket.socketpair()
+        tells.setblocking(False)
+        threading.Thread(target=self._leave, args=(told, tells), daemon=True).start()
+        self._listen_no_more()
+        signal.set_wakeup_fd(tells.fileno(), warn_on_full_buffer=False)
+        for number in self._before:
+            signal.signal(number, lambda *_: None)
+
+    def _leave(self, told: socket.socket, _tells: socket.socket) -> None:
         """At once: no release is under way."""
-        if number == signal.SIGHUP:
-            return
-        self._keys.close()  # the terminal is given back
+        while told.recv(1)[0] == signal.SIGHUP:
+            pass
         with contextlib.suppress(OSError):  # a terminal that has hung up
             os.write(2, f"error: {self._leaving}\n".encode())
         os._exit(INTERRUPTED)

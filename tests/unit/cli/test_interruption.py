@@ -34,6 +34,7 @@ def signals() -> Iterator[None]:
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
+    signal.set_wakeup_fd(-1)
 
 
 class FakeRelease:
@@ -81,11 +82,32 @@ async def command():
 asyncio.run(command())
 """
 
+# It waits in C for the lock that it holds, and goes on waiting when a signal was handled: as where
+# the signal comes just before any wait.
+STUCK_IN_C = """
+import asyncio, ctypes, threading
+from releasekit.cli.interruption import Interruption
 
+async def command():
+    libc, mutex = ctypes.CDLL(None), ctypes.create_string_buffer(256)
+    with Interruption(keys=True):
+        print("ready", flush=True)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            print("cancelled", flush=True)
+            libc.pthread_mutex_lock(mutex)
+            libc.pthread_mutex_lock(mutex)
+
+asyncio.run(command())
+"""
+
+
+@pytest.mark.parametrize("stuck", [STUCK, STUCK_IN_C])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_the_second_signal_does_not_wait_for_a_parser(number: signal.Signals) -> None:
+def test_the_second_signal_does_not_wait_for_a_parser(number: signal.Signals, stuck: str) -> None:
     """R28, R51: a thread cannot be cancelled, and asyncio and the interpreter would wait for it."""
-    argv = [sys.executable, "-c", STUCK]
+    argv = [sys.executable, "-c", stuck]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None
