@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 BIG = random.Random(7)
 NOISE = "".join(BIG.choices("abcdefghij \n", k=700_000))
+ENTRIES = ("cli", "main", "module", "other")
 SCRIPT = "#!/usr/bin/env node\n"
 FILES = {"index.js": "1\n", "lib/a.js": "2\n", "lib/b.ts": "3\n", "test/t.js": "4\n"}
 SORTED = [
@@ -387,20 +388,38 @@ def test_licenses_of_the_workspace_go_into_a_package_of_any_size(tmp_path: Path)
 
 @pytest.mark.parametrize(
     ("tool", "modes"),
-    [("pnpm@10.34.9", {"tool.sh": 0o755, "b.sh": 0o644}), ("npm@11.0.0", {"tool.sh": 0o644})],
+    [
+        ("npm@11.0.0", {"listed.sh": 0o644, "lib/cli.js": 0o644}),
+        ("pnpm@10.34.9", {"listed.sh": 0o755, "lib/cli.js": 0o755, "lib/main.js": 0o644}),
+        (
+            "yarn@4.18.1",
+            {
+                "listed.sh": 0o755,
+                "lib/cli.js": 0o755,
+                "lib/main.js": 0o644,
+                "lib/module.js": 0o644,
+            },
+        ),
+    ],
+    ids=["npm", "pnpm", "yarn"],
 )
-def test_files_that_publish_config_makes_executable(
-    tmp_path: Path, tool: str, modes: dict[str, int]
-) -> None:
-    """R64: pnpm and yarn do, and npm does not."""
+def test_entry_points_and_their_modes(tmp_path: Path, tool: str, modes: dict[str, int]) -> None:
+    """R64: npm packs a `main` that begins with "./" only where `files` lists it, and makes nothing
+    executable; its own installation of a package does that.
+    """
     require_tool("npm")
-    config = {"executableFiles": ["./tool.sh"]}
-    document = {"name": "a", "version": "1.0.0", "packageManager": tool, "publishConfig": config}
-    root = write(tmp_path / "w", {"package.json": document, "tool.sh": SCRIPT, "b.sh": SCRIPT})
+    fields = {
+        "main": "./lib/main.js", "module": "./lib/module.js", "bin": {"a": "./lib/cli.js"},
+        "files": ["listed.sh"], "publishConfig": {"executableFiles": ["./listed.sh"]},
+    }  # fmt: skip
+    files = dict.fromkeys(["listed.sh", "other.sh", *map("lib/{}.js".format, ENTRIES)], SCRIPT)
+    document = {"name": "a", "version": "1.0.0", "packageManager": tool, **fields}
+    root = write(tmp_path / "w", {"package.json": document, **files})
     made = asyncio.run(packed(root.resolve(), tmp_path / "ours"))["a"]
     assert isinstance(made, bytes)
     with tarfile.open(fileobj=io.BytesIO(made)) as archive:
-        assert {name: archive.getmember(f"package/{name}").mode for name in modes} == modes
+        found = {each.name.removeprefix("package/"): each.mode for each in archive}
+    assert found == {"package.json": 0o644, **modes}
 
 
 def uncounted(directory: Path, tarball: Path) -> list[str]:

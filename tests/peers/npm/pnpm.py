@@ -209,8 +209,12 @@ def explain(_top: Path, done: Any, what: str) -> str:
     """Rules of few words."""
     if "publishConfig.name" in done.error:
         return "npm.md: a package has one name here"
-    if "+build" in what and "RK-221" in done.error:
+    if done.refuses("RK-221") and "npm drops build metadata" in done.error:
         return "limits.md: a version with build metadata"
     if done.refuses("RK-345"):
         return "limits.md: pnpm's hook `beforePacking`"
+    if "ERR_PNPM_BUNDLED_DEPENDENCIES_WITHOUT_HOISTED" in what:
+        return "npm.md: fails only where what is bundled is not in the tarball"
+    if re.search(r"peerDependencies is .* there$", what) and re.search(r"\d\.\./", what):
+        return "npm.md: pnpm writes `1.2.0../core`"
     return ""

@@ -173,7 +173,7 @@ def _is_built(document: dict[str, Any], files: Patterns, tracked: Collection[str
 def _list_always_packed(document: dict[str, Any]) -> list[str]:
     """The paths that are packed even where `files` does not name them."""
     commands = document.get("bin")
-    named = [document.get("main"), document.get("browser"), commands]
+    named = [document.get("main"), document.get("browser"), document.get("module"), commands]
     named += commands.values() if isinstance(commands, dict) else []
     return [each for each in named if isinstance(each, str)]
 

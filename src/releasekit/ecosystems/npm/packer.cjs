@@ -127,7 +127,9 @@ async function pack (request, run) {
   if ('patchedDependencies' in manifest) {
     await packAsNpm(request, place)
   } else {
-    const files = (await packlist(await treeOf(place, manifest), listed(request, place))).filter(isInside)
+    const tree = await treeOf(place, manifest)
+    Object.assign(tree.package, entryPoints(request, tree.package))
+    const files = (await packlist(tree, listed(request, place))).filter(isInside)
     const given = await givenLicenses(request, files)
     // While other files wait, node-tar waits for an archive forever, or loses entries of it.
     // https://github.com/isaacs/node-tar/blob/main/src/pack.ts
@@ -141,11 +143,27 @@ async function pack (request, run) {
   return { name: manifest.name, version: manifest.version }
 }
 
-// https://pnpm.io/package_json#publishconfigexecutablefiles and
+// What pnpm and yarn pack in any case, npm only finds where it does not begin with "./"; and yarn adds
+// `module`. https://github.com/pnpm/pnpm/blob/main/pnpm11/fs/packlist/src/index.ts,
+// https://github.com/yarnpkg/berry/blob/master/packages/plugin-pack/sources/packUtils.ts
+function entryPoints ({ tool }, { main, browser, bin, module, files }) {
+  const plain = (name) => typeof name === 'string' ? name.replace(/^\.\//, '') : name
+  const named = { main: plain(main), browser: plain(browser), bin: bin && mapValues(bin, plain) }
+  if (tool === 'pnpm') return named
+  const more = typeof module === 'string' && Array.isArray(files) ? { files: [...files, plain(module)] } : {}
+  return tool === 'yarn' ? { ...named, ...more } : {}
+}
+
+function mapValues (table, change) {
+  return Object.fromEntries(Object.entries(table).map(([key, value]) => [key, change(value)]))
+}
+
+// The programs too: https://pnpm.io/package_json#publishconfigexecutablefiles and
 // https://yarnpkg.com/configuration/manifest#publishConfig.executableFiles
-function withExecutables (options, { tool }, { publishConfig }) {
-  const listed = publishConfig?.executableFiles
-  if (!['pnpm', 'yarn'].includes(tool) || !Array.isArray(listed)) return options
+function withExecutables (options, { tool }, { bin, publishConfig }) {
+  if (!['pnpm', 'yarn'].includes(tool)) return options
+  const files = publishConfig?.executableFiles
+  const listed = [...Object.values(bin || {}), ...(Array.isArray(files) ? files : [])]
   const names = new Set(listed.map((name) => path.posix.normalize(String(name))))
   const filter = (file, stat) => {
     if (names.has(path.posix.normalize(file))) stat.mode |= 0o111

@@ -171,7 +171,8 @@ def read_workspace_files(root: Path) -> WorkspaceFiles:
         registries,
         {key: value for key, value in usual.items() if value},
         next((where for where, said in silent.items() if said is True), ""),
-        _find_hook(root, tool) or _find_contents(lerna, publish),
+        (_find_hook(root, settings, lines) if tool == "pnpm" else "")
+        or _find_contents(lerna, publish),
         tool == "pnpm" or lerna.is_file(),
     )
 
@@ -257,9 +258,13 @@ def list_licenses(directory: Path, *, any_case: bool = True) -> tuple[str, ...]:
         )
 
 
-def _find_hook(root: Path, tool: Tool) -> str:
-    """https://pnpm.io/pnpmfile#hooksbeforepackingpkg-pkg--promisepkg"""
-    for path in (root / name for name in _PNPMFILES if tool == "pnpm"):
+def _find_hook(root: Path, settings: Mapping[str, object], lines: Mapping[str, str]) -> str:
+    """https://pnpm.io/pnpmfile#hooksbeforepackingpkg-pkg--promisepkg, in the files that its setting
+    names: https://pnpm.io/settings#pnpmfile
+    """
+    given = settings.get("pnpmfile") or lines.get("pnpmfile") or [*_PNPMFILES]
+    names = given if isinstance(given, list) else [given]
+    for path in (root / name for name in names if isinstance(name, str)):
         if path.is_file() and _HOOK in read_text(path, max_bytes=MAX_YAML_BYTES):
             return f"{path} has a hook `{_HOOK}`"
     return ""
