@@ -70,6 +70,8 @@ def _read_directory(event: Event) -> tuple[Files, str]:
 
 
 def explain(_top: Path, done: ours.Ran, what: str) -> str:
+    if "must have name and version" in what:
+        return "getting-started.md: never published: a package with no version"
     if "only ReleaseKit refuses it" not in what:
         return ""
     if "rk-119" in done.out:

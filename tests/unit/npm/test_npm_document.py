@@ -83,6 +83,15 @@ def test_what_is_sent_is_what_lies_in_the_tarball(tmp_path: Path) -> None:
         ),
         (
             {},
+            {
+                "dependencies": {"a": "1"},
+                "bundleDependencies": None,
+                "bundledDependencies": True,
+            },
+            {"bundleDependencies": ["a"]},
+        ),
+        (
+            {},
             {"repository": "acme/core"},
             {
                 "repository": {"type": "git", "url": "git+https://github.com/acme/core.git"},
@@ -113,6 +122,13 @@ def test_manifests_are_spelled_as_clients_read_them(
     found = contained(tmp_path, files, **{"_private": 1, **manifest}).shown
     assert "_private" not in found
     assert {key: found[key] for key in expected} == expected
+
+
+def test_the_readme_of_a_manifest_is_shown_before_the_file(tmp_path: Path) -> None:
+    contents = contained(tmp_path, {"README.md": "# The file"}, readme="# The field")
+    digests = {"sha512": "ab" * 64, "sha1": "cd" * 20}
+    entry = document.make_version_entry(PACKAGE, contents, tarball="https://x/t", digests=digests)
+    assert entry["readme"] == "# The field"
 
 
 @pytest.mark.parametrize(

@@ -182,7 +182,7 @@ def make_version_entry(
             "tarball": tarball,
         },
     }
-    if contents.readme:
+    if contents.readme and not entry.get("readme"):
         entry |= {"readme": contents.readme, "readmeFilename": contents.readme_filename}
     return entry
 

@@ -45,7 +45,8 @@ def normalize(document: Mapping[str, Any], names: Collection[str], readme: str) 
 
 def _normalize_bundled(found: dict[str, Any]) -> None:
     older = found.pop("bundledDependencies", None)
-    bundled = found.pop("bundleDependencies", older)
+    newer = found.pop("bundleDependencies", None)
+    bundled = older if newer is None else newer
     if bundled is True:
         bundled = [*table_in(found, "dependencies")]
     if isinstance(bundled, dict | list):
