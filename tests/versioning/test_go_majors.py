@@ -148,8 +148,8 @@ def test_a_change_file_speaks_of_the_module_until_it_is_stable(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = f"{FILES['releasekit.toml']}[version]\nbranches = {{ next = 'rc' }}\n"
-    root = make(tmp_path / "w", FILES | WORK | {"releasekit.toml": config})
-    commit(root, "chore: words", {".changeset/a.md": f'---\n"{SDK}": major\n---\nContexts\n'})
+    words = {".changeset/a.md": f'---\n"{SDK}": major\n---\nContexts\n'}
+    root = make(tmp_path / "w", FILES | WORK | {"releasekit.toml": config} | words)
     assert main(["version", str(root), "--branch", "next"]) == 0
     commit(root, "chore: release", {})
     git(root, "tag", "sdk/v2.0.0-rc.1")
