@@ -47,6 +47,7 @@ _PAGES: Final = (
     ("so uv does not treat it as a package", "pypi.md: published only if `packages` names it"),
     ("tool.uv.package is false", "pypi.md: published only if `packages` names it"),
     ("its classifier 'Private ::", "pypi.md: A package is never published if it has a classifier"),
+    ("and no member of the workspace has that name", "problems.md#rk-224: as uv refuses it"),
     ("tool.poetry.package-mode is false", "pypi.md: A package is never published if"),
     ("publish.index.disable is true", "pypi.md: A package is never published if"),
 )
@@ -215,6 +216,9 @@ def _compare_files(root: Path, directory: Path, registry: Path, published: ours.
         said = published.out + published.error
         if "cannot be installed" in said:
             return Verdict("unusable", f"its build needs what is not here: {said[-1000:]}")
+        # All backends are in one environment of the judge.
+        if f"No module named '{request['backend'].partition('.')[0]}'" in said:
+            return Verdict("unusable", "its build system does not require its own backend")
         return Verdict("fault", f"only ReleaseKit fails to build\n{said[-3000:]}")
     made = {path.name: path for path in registry.rglob("*") if _is_package(path)}
     wanted = {path.name: path for path in theirs.iterdir() if _is_package(path)}
