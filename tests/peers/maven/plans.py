@@ -24,7 +24,8 @@ _UNRESOLVED: Final = re.compile(
 )
 
 # Such a scenario says nothing about what is published.
-_BROKEN: Final = re.compile(r"Illegal character 0xd8")  # an error of the parser of older Mavens
+# Of the parser of older Mavens.
+_BROKEN: Final = re.compile(r"Illegal character 0xd8|Expected root element .* found '\w+:project'")
 # What takes Maven's whole model to tell.
 _BY_BUILD: Final = (
     "docs/maven.md: what takes the whole model to tell fails the build of the reactor before any "
@@ -35,6 +36,7 @@ _OF_BUILD: Final = re.compile(
     r"|must specify an absolute path|must be 'true' or 'false'|recursive expression cycle"
     r"|is required to activate the profile|Unrecognised tag|expected START_TAG or END_TAG"
     r"|esource\.directory' is missing|forms aggregation cycle|introduces to cycle"
+    r"|java\.net\.URISyntaxException"  # an extension without coordinates
     r"|systemPath' for .* (?:is missing|must be omitted)"
 )
 # Of what Maven takes and ReleaseKit refuses, by the id and what the message says.
@@ -42,6 +44,7 @@ _REFUSED: Final = (
     ("RK-219", "", "docs/maven.md: a repository in the configuration of maven-deploy-plugin"),
     ("RK-221", "${", "docs/limits.md: coordinates with a property that only a parent defines"),
     ("RK-221", "which is no version", "docs/limits.md: versions with other characters"),
+    ("RK-221", " is '..'", "docs/problems.md#rk-221: no name of a directory, as Maven 4 has it"),
     ("RK-222", "", "docs/problems.md#rk-222: one package of each name"),
     ("RK-304", "", "docs/problems.md#rk-304: users could not install it"),
     ("RK-327", "", "docs/limits.md: a system-scoped dependency on a file of the repository"),
