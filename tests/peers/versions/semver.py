@@ -69,6 +69,7 @@ def _check_range(row: Row, *, holds: bool) -> Verdict | bool:
     return own == holds
 
 
+_HYPHENLESS: Final = re.compile(r"\d[A-Za-z]")
 _LOOSE: Final = "limits.md: `v1.2.3`, `=1.2.3`, `1.2.3beta` as versions"
 
 
@@ -89,6 +90,8 @@ def _check_parsed(row: Row) -> Verdict | bool:
         if canonical is not None and options:
             return Verdict("explained", _LOOSE)
         return canonical is None
+    if canonical is None and not options and _HYPHENLESS.search(text):
+        return Verdict("unusable", "npm reads requirements in loose form alone")
     return canonical is not None
 
 
