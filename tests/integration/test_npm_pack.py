@@ -404,9 +404,7 @@ def test_licenses_of_the_workspace_go_into_a_package_of_any_size(tmp_path: Path)
     ids=["npm", "pnpm", "yarn"],
 )
 def test_entry_points_and_their_modes(tmp_path: Path, tool: str, modes: dict[str, int]) -> None:
-    """R64: npm packs a `main` that begins with "./" only where `files` lists it, and makes nothing
-    executable; its own installation of a package does that.
-    """
+    """R64: npm packs a `main` with "./" only where `files` lists it, and programs as they are."""
     require_tool("npm")
     fields = {
         "main": "./lib/main.js", "module": "./lib/module.js", "bin": {"a": "./lib/cli.js"},
@@ -420,6 +418,35 @@ def test_entry_points_and_their_modes(tmp_path: Path, tool: str, modes: dict[str
     with tarfile.open(fileobj=io.BytesIO(made)) as archive:
         found = {each.name.removeprefix("package/"): each.mode for each in archive}
     assert found == {"package.json": 0o644, **modes}
+
+
+@pytest.mark.parametrize("tool", ["pnpm@10.34.9", "yarn@4.18.1"])
+@pytest.mark.parametrize(
+    ("fields", "kept"),
+    [
+        ({"module": "", "browser": "./", "files": ["b.js"]}, {"b.js"}),
+        ({"module": "!a.js", "main": "./lib", "files": ["b.js"]}, {"b.js"}),
+        ({"main": "../outside.js", "bin": {"a": "link/x.js"}, "files": ["b.js"]}, {"b.js"}),
+        ({"main": "./lib/a.js"}, {".env", "a.js", "b.js", "pkg/c.js"}),
+        ({"main": "./pkg/c.js", "files": ["b.js"]}, {"b.js", "pkg/c.js"}),
+    ],
+)
+def test_entry_points_that_bring_nothing_else_along(
+    tmp_path: Path, tool: str, fields: dict[str, object], kept: set[str]
+) -> None:
+    """R64: what ignore files name, and what is no file of the package."""
+    require_tool("npm")
+    document = {"name": "a", "version": "1.0.0", "packageManager": tool, **fields}
+    files = {".env": "x", "a.js": "", "b.js": "", "lib/a.js": "", "lib/secret": "", "pkg/c.js": ""}
+    ignored = {".npmignore": "lib\n", "pkg/.gitignore": "*\n" if "files" in fields else ""}
+    root = write(tmp_path / "w", {"package.json": document, **files, **ignored})
+    write(tmp_path, {"outside.js": "", "elsewhere/x.js": ""})
+    (root / "link").symlink_to(tmp_path / "elsewhere")
+    made = asyncio.run(packed(root.resolve(), tmp_path / "ours"))["a"]
+    assert isinstance(made, bytes)
+    with tarfile.open(fileobj=io.BytesIO(made)) as archive:
+        found = {name.removeprefix("package/") for name in archive.getnames()}
+    assert found - {"package.json", ".npmignore", "pkg/.gitignore"} == kept
 
 
 def uncounted(directory: Path, tarball: Path) -> list[str]:

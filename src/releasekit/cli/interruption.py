@@ -39,6 +39,9 @@ class Interruption:
         self._paused = False
         self._task = asyncio.current_task()
         self._release: ReleaseRun | None = None
+        self._leaves = False  # at the next signal
+        self._left = threading.Lock()
+        self._tells: socket.socket | None = None
         self._strictness = -1  # the strictest end that was asked for, if any
         before = {number: signal.getsignal(number) for number in SIGNALS}
         # A hang-up that is ignored, as under nohup, stays so.
@@ -55,7 +58,11 @@ class Interruption:
     def ends(self, release: ReleaseRun) -> None:
         """From now on, end `release` instead, which accounts for every package."""
         self._release = release
+        self._leaves = False
         self._listen()
+        if self._tells is not None:
+            self._tells.close()
+            self._tells = None
         if self._paused:
             release.pause()
 
@@ -78,6 +85,8 @@ class Interruption:
 
         When a terminal hangs up, the shell and the kernel each say so: that is one time.
         """
+        if self._leaves:  # the loop was busy, and heard of two at once
+            self._leave(number)
         stricter = self._strictness + (number != signal.SIGHUP)
         # A runner cancels jobs by the same signal.
         by_hand = number == signal.SIGINT and keys_are_read()
@@ -97,10 +106,12 @@ class Interruption:
 
     def __exit__(self, *_: object) -> None:
         self._keys.close()
+        self._tell()  # where the loop has no handlers left, it takes the descriptor back
         if not self.happened or self._release is not None:
             # For SIGINT asyncio would leave the handler that raises KeyboardInterrupt.
-            self._listen_no_more()
+            loop = asyncio.get_running_loop()
             for number, action in self._before.items():
+                loop.remove_signal_handler(number)
                 signal.signal(number, action)
 
     def _listen(self) -> None:
@@ -108,18 +119,14 @@ class Interruption:
         for number in self._before:
             loop.add_signal_handler(number, self._by_signal, number)
 
-    def _listen_no_more(self) -> None:
-        loop = asyncio.get_running_loop()
-        for number in self._before:
-            loop.remove_signal_handler(number)
-
     def _interrupt(self, reason: str, strictness: int) -> None:
         self._strictness = min(strictness, len(GRACES_S) - 1)
         if self._release is not None:
             self._release.stop(reason, grace_s=GRACES_S[self._strictness])
-        elif self._task is not None and not self._task.cancelling():
+        elif self._task is not None:
             self._task.cancel(reason)
-            self._leave_at_the_next_signal()
+            if not self._leaves:
+                self._leave_at_the_next_signal()
 
     def _leave_at_the_next_signal(self) -> None:
         """Whatever the main thread waits for by then: it may be another thread, the parser of a
@@ -129,19 +136,32 @@ class Interruption:
         just before that thread began to wait would never be called. The number is written to the
         descriptor at once: https://docs.python.org/3/library/signal.html#signal.set_wakeup_fd.
         """
-        self._keys.close()  # their signals, and the loop with the last, would take the descriptor
-        told, tells = socket.socketpair()
-        tells.setblocking(False)
-        threading.Thread(target=self._leave, args=(told, tells), daemon=True).start()
-        self._listen_no_more()
-        signal.set_wakeup_fd(tells.fileno(), warn_on_full_buffer=False)
+        self._leaves = True
+        loop = asyncio.get_running_loop()
         for number in self._before:
-            signal.signal(number, lambda *_: None)
+            loop.remove_signal_handler(number)
+            signal.signal(number, lambda number, _: self._leave(number))
+        with contextlib.suppress(OSError):  # no descriptor is left
+            told, self._tells = socket.socketpair()
+            self._tells.setblocking(False)
+            threading.Thread(target=self._watch, args=(told,), daemon=True).start()
+            self._tell()
 
-    def _leave(self, told: socket.socket, _tells: socket.socket) -> None:
-        """At once: no release is under way."""
-        while told.recv(1)[0] == signal.SIGHUP:
-            pass
+    def _tell(self) -> None:
+        if self._tells is not None:
+            signal.set_wakeup_fd(self._tells.fileno(), warn_on_full_buffer=False)
+
+    def _watch(self, told: socket.socket) -> None:
+        with told:
+            while number := told.recv(1):
+                self._leave(number[0])
+
+    def _leave(self, number: int) -> None:
+        """At once, for a second signal that is none of a hang-up: no release is under way."""
+        if number not in {signal.SIGINT, signal.SIGTERM} or not self._left.acquire(blocking=False):
+            return
+        with contextlib.suppress(ValueError):  # another thread may not take back its handlers
+            self._keys.close()  # the terminal is given back
         with contextlib.suppress(OSError):  # a terminal that has hung up
             os.write(2, f"error: {self._leaving}\n".encode())
         os._exit(INTERRUPTED)

@@ -141,7 +141,7 @@ def _judge_range(row: Sequence[Any], fits: bool, directory: Path) -> Verdict:
     planned = next(each for each in done.packages if each["name"] == "bar")
     if bool(planned["dependencies"]) is fits:
         return EQUAL
-    if not fits and re.search(r"(^|\s)[a-z]+(\s|$)", asked):
+    if not fits and re.search(r"(^|\s)[a-z]{2,}(\s|$)", asked):
         return Verdict("explained", "npm.md: order as if they held the version of this workspace")
     return Verdict("fault", f"{asked!r} holds {version!r}: {fits}\n{done.out}")
 

@@ -217,7 +217,9 @@ def _compare_files(root: Path, directory: Path, registry: Path, published: ours.
         if "cannot be installed" in said:
             return Verdict("unusable", f"its build needs what is not here: {said[-1000:]}")
         # All backends are in one environment of the judge.
-        if f"No module named '{request['backend'].partition('.')[0]}'" in said:
+        backend = request["backend"].partition(".")[0]
+        requires = tomllib.loads((root / "pyproject.toml").read_text())["build-system"]["requires"]
+        if f"No module named '{backend}'" in said and backend not in map(_module_of, requires):
             return Verdict("unusable", "its build system does not require its own backend")
         return Verdict("fault", f"only ReleaseKit fails to build\n{said[-3000:]}")
     made = {path.name: path for path in registry.rglob("*") if _is_package(path)}
@@ -232,6 +234,10 @@ def _compare_files(root: Path, directory: Path, registry: Path, published: ours.
         if metadata != their_metadata:
             wrong.append(f"{name}: {metadata!r} is not {their_metadata!r}")
     return Verdict("fault", "\n".join(wrong)) if wrong else _judge_wire(made, metadata_of(made))
+
+
+def _module_of(requirement: str) -> str:
+    return canonicalize_name(Requirement(requirement).name).replace("-", "_")
 
 
 def _judge_wire(made: Mapping[str, Path], text: str) -> Verdict:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
@@ -116,6 +117,120 @@ def test_the_second_signal_does_not_wait_for_a_parser(number: signal.Signals, st
             process.send_signal(number)
         assert process.wait(PATIENCE_S) == INTERRUPTED
         assert process.stderr.read() == b"error: cancelled before anything was published\n"
+
+
+BEGIN = """
+import asyncio, contextlib, os, signal, sys, threading, time
+from releasekit.aio import uncancellable
+from releasekit.cli.interruption import Interruption
+
+def hang():
+    return uncancellable(asyncio.to_thread(threading.Event().wait))
+
+def raise_signals(*numbers):
+    for number in numbers:
+        os.kill(os.getpid(), number)
+"""
+AFTER_A_DEADLINE = """
+class Told(Interruption):
+    def _interrupt(self, *given):
+        super()._interrupt(*given)
+        raise_signals(signal.SIGTERM)
+
+async def command():
+    asyncio.current_task().cancel()
+    asyncio.get_running_loop().call_soon(raise_signals, signal.SIGTERM)
+    with Told():
+        await hang()
+
+asyncio.run(command())
+"""
+TWO_AT_ONCE = """
+async def command():
+    asyncio.get_running_loop().call_soon(raise_signals, signal.SIGTERM, signal.SIGINT)
+    with Interruption():
+        await hang()
+
+asyncio.run(command())
+"""
+AFTER_ANOTHER_COMMAND = """
+async def command(*numbers):
+    with Interruption():
+        raise_signals(*numbers)
+        await asyncio.sleep(0 if not numbers else 600)
+
+with contextlib.suppress(asyncio.CancelledError):
+    asyncio.run(command(signal.SIGTERM))
+asyncio.run(command())
+raise_signals(signal.SIGTERM)
+threading.Event().wait()
+"""
+WITHOUT_DESCRIPTORS = """
+import resource
+
+async def command():
+    with Interruption():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
+        raise_signals(signal.SIGTERM)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise_signals(signal.SIGTERM)
+            threading.Event().wait()
+
+asyncio.run(command())
+"""
+OTHERS_SIGNALS = """
+signal.signal(signal.SIGALRM, lambda *_: None)
+
+async def command():
+    with Interruption(keys=True):
+        raise_signals(signal.SIGTERM)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise_signals(signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM)
+            for _ in range(100):
+                os.sched_yield()
+            sys.exit(7)
+
+asyncio.run(command())
+"""
+
+
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [
+        (AFTER_A_DEADLINE, INTERRUPTED),
+        (TWO_AT_ONCE, INTERRUPTED),
+        (AFTER_ANOTHER_COMMAND, INTERRUPTED),
+        (WITHOUT_DESCRIPTORS, INTERRUPTED),
+        (OTHERS_SIGNALS, 7),
+    ],
+)
+def test_the_second_signal_ends_the_process_whatever_was_before(script: str, code: int) -> None:
+    """R28: and no signal of another kind does."""
+    argv = [sys.executable, "-c", BEGIN + script]
+    done = subprocess.run(argv, check=False, capture_output=True, timeout=PATIENCE_S)
+    assert done.returncode == code
+
+
+def test_what_was_cancelled_and_goes_on_to_a_release_ends_that() -> None:
+    """R28"""
+    release = FakeRelease()
+
+    async def command() -> None:
+        with Interruption() as interruption:
+            os.kill(os.getpid(), signal.SIGTERM)
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+            interruption.ends(cast("ReleaseRun", release))
+            os.kill(os.getpid(), signal.SIGTERM)
+            await release.heard.wait()
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+    asyncio.run(command())
+    assert release.stops == [("cancelled by SIGTERM", 0.0)]
 
 
 def test_the_first_signal_stops_the_release_and_the_next_at_once() -> None:

@@ -124,6 +124,23 @@ def test_manifests_are_spelled_as_clients_read_them(
     assert {key: found[key] for key in expected} == expected
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"bundleDependencies": None, "bundledDependencies": True},
+        {"bundleDependencies": {"a": "1"}},
+        {"bundledDependencies": ["a"]},
+    ],
+)
+def test_what_is_said_to_be_bundled_has_to_be_in_the_tarball(
+    tmp_path: Path, fields: dict[str, object]
+) -> None:
+    contents = contained(tmp_path, None, dependencies={"a": "1"}, **fields)
+    assert contents.shown["bundleDependencies"] == ["a"]
+    with pytest.raises(PackageError, match="has no node_modules/a"):
+        tarball.refuse_unresolvable(contents, "it")
+
+
 def test_the_readme_of_a_manifest_is_shown_before_the_file(tmp_path: Path) -> None:
     contents = contained(tmp_path, {"README.md": "# The file"}, readme="# The field")
     digests = {"sha512": "ab" * 64, "sha1": "cd" * 20}

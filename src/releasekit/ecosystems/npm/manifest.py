@@ -255,10 +255,12 @@ def _list_crates(scripts: Mapping[str, object], *, is_napi: bool) -> tuple[str, 
 
 def list_bundled(document: Mapping[str, object]) -> frozenset[str]:
     """https://docs.npmjs.com/cli/configuring-npm/package-json#bundledependencies"""
-    bundled = document.get("bundleDependencies", document.get("bundledDependencies"))
+    bundled = document.get("bundleDependencies")
+    if bundled is None:
+        bundled = document.get("bundledDependencies")
     if bundled is True:
         bundled = list(table_in(document, "dependencies"))
-    return frozenset(map(str, bundled) if isinstance(bundled, list) else ())
+    return frozenset(map(str, bundled) if isinstance(bundled, list | dict) else ())
 
 
 def list_declared(document: Mapping[str, object], path: Path) -> tuple[DeclaredDependency, ...]:

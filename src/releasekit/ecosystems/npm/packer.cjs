@@ -128,7 +128,7 @@ async function pack (request, run) {
     await packAsNpm(request, place)
   } else {
     const tree = await treeOf(place, manifest)
-    Object.assign(tree.package, entryPoints(request, tree.package))
+    Object.assign(tree.package, entryPoints(request, place, tree.package))
     const files = (await packlist(tree, listed(request, place))).filter(isInside)
     const given = await givenLicenses(request, files)
     // While other files wait, node-tar waits for an archive forever, or loses entries of it.
@@ -143,19 +143,15 @@ async function pack (request, run) {
   return { name: manifest.name, version: manifest.version }
 }
 
-// What pnpm and yarn pack in any case, npm only finds where it does not begin with "./"; and yarn adds
-// `module`. https://github.com/pnpm/pnpm/blob/main/pnpm11/fs/packlist/src/index.ts,
+// Files that pnpm and yarn pack whatever `files` says, and npm only where they do not begin with "./".
+// https://github.com/pnpm/pnpm/blob/main/pnpm11/fs/packlist/src/index.ts,
 // https://github.com/yarnpkg/berry/blob/master/packages/plugin-pack/sources/packUtils.ts
-function entryPoints ({ tool }, { main, browser, bin, module, files }) {
-  const plain = (name) => typeof name === 'string' ? name.replace(/^\.\//, '') : name
-  const named = { main: plain(main), browser: plain(browser), bin: bin && mapValues(bin, plain) }
-  if (tool === 'pnpm') return named
-  const more = typeof module === 'string' && Array.isArray(files) ? { files: [...files, plain(module)] } : {}
-  return tool === 'yarn' ? { ...named, ...more } : {}
-}
-
-function mapValues (table, change) {
-  return Object.fromEntries(Object.entries(table).map(([key, value]) => [key, change(value)]))
+function entryPoints ({ tool }, place, { main, browser, bin, module, files }) {
+  if (!['pnpm', 'yarn'].includes(tool) || !Array.isArray(files)) return {}
+  const named = [main, browser, ...Object.values(bin || {}), ...(tool === 'yarn' ? [module] : [])]
+  const isFile = (name) => typeof name === 'string' && isInside(name) &&
+    fs.lstatSync(path.join(place, name), { throwIfNoEntry: false })?.isFile()
+  return { files: [...files, ...named.filter(isFile).map((name) => path.posix.join('/', name))] }
 }
 
 // The programs too: https://pnpm.io/package_json#publishconfigexecutablefiles and
