@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from peers import ours
 from peers.cargo import judge, projects
 from peers.scenarios import EQUAL, Case, Files, Verdict
+from workspaces import git
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,6 +60,7 @@ def _judge(files: Files, directory: Path) -> Verdict:
     if any(need["name"] not in own and not need.get("path") for need in needs):
         return Verdict("unusable", "it needs what is on no registry here")
     said = judge.package(root, public, directory / "target")
+    git(root, "clean", "-ffdxq")  # of what that leaves in a build-dir of the project
     registry = f"dir:{directory / 'registry'}"
     arguments = ["--registry", registry, "--build-sandbox", "off", "--max-retries", "0"]
     ran = ours.run("publish", root, *arguments)
