@@ -30,7 +30,8 @@ _REFUSALS: Final = {
 # Cargo asks for what a dependency names before it looks whether that can be published.
 _ABSENT: Final = re.compile(
     "failed to (get|load source|fetch|update)|can't (find|checkout)|unable to update|"
-    "no matching package|failed to select a version|failed to resolve|failed to query"
+    "no matching package|failed to select a version|failed to resolve|failed to query|"
+    "download of config.json failed"
 )
 _NO_VERSION: Final = Verdict(
     "explained",
@@ -123,7 +124,8 @@ def _resolve(root: Path) -> dict[str, Any] | Verdict | None:
         # Cargo compiles no such workspace, but packages each crate of it without `[patch]`.
         return _CYCLE
     if said.code:
-        is_absent = _ABSENT.search(said.error) is not None
+        # Cargo packages without `[patch]`, also where that fits nothing.
+        is_absent = _ABSENT.search(said.error) or "error: patch " in said.error
         return None if is_absent else Verdict("fault", f"cargo refuses it: {said.error}")
     document: dict[str, Any] = json.loads(said.out)
     return document

@@ -19,6 +19,7 @@ import tomlkit
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
+from tomlkit.exceptions import TOMLKitError
 
 from peers import ours
 from peers.pypi import tools, wire
@@ -107,7 +108,7 @@ def _judge_fixture(source: Path, system: object, directory: Path) -> Verdict:
     root = directory / "repository"
     shutil.copytree(source, root, symlinks=True)
     path = root / "pyproject.toml"
-    with contextlib.suppress(ValueError, KeyError, TypeError):
+    with contextlib.suppress(ValueError, KeyError, TypeError, TOMLKitError):
         document: Any = tomlkit.parse(path.read_text())
         if system:
             document.setdefault("build-system", system)
