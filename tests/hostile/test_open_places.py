@@ -49,7 +49,12 @@ CODE: Final = (
 TOOLS: Final = ("strace", "uv", "npm", "cargo", "go", "mvn", "gpg")
 
 # What may break the rule, as the message of the test names it, and why that harms nobody.
-ALLOWED: Final[Mapping[str, str]] = {}
+ALLOWED: Final[Mapping[str, str]] = {
+    "ReleaseKit: openat {workspace}/python: goes by path": (
+        "While members are searched, cargo may read its own workspace already. Behind a link that "
+        "was put there, whatever is found leads out of the root, and is refused (RK-206)."
+    ),
+}
 
 # A workspace at a version, which stands here as VERSION. acme-cli is built with the wheel of
 # acme-core, and with more once its backend is asked; the lock file of cargo is behind, so that
