@@ -48,7 +48,8 @@ CODE: Final = (
 )
 TOOLS: Final = ("strace", "uv", "npm", "cargo", "go", "mvn", "gpg")
 
-# What may break the rule, as the message of the test names it, and why that harms nobody.
+# What may break the rule, as the message of the test names it, and why that harms nobody. On a
+# quiet machine nothing does.
 ALLOWED: Final[Mapping[str, str]] = {
     "ReleaseKit: openat {workspace}/python: goes by path": (
         "While members are searched, cargo may read its own workspace already. Behind a link that "
@@ -328,4 +329,3 @@ def test_nothing_follows_or_loads_what_builds_may_have_changed(place: Place) -> 
     assert not unargued, (
         f"{len(unargued)} ways into open places:\n{told}\nand looks, which are none:\n{looked_at}"
     )
-    assert ALLOWED.keys() <= place.violations.keys(), "nothing does what is allowed"
