@@ -48,12 +48,13 @@ CODE: Final = (
 )
 TOOLS: Final = ("strace", "uv", "npm", "cargo", "go", "mvn", "gpg")
 
-# What may break the rule, as the message of the test names it, and why that harms nobody. On a
-# quiet machine nothing does.
-ALLOWED: Final[Mapping[str, str]] = {
+# What may break the rule, as the message of the test names it, and why that harms nobody.
+ALLOWED: Final[Mapping[str, str]] = {}
+# The same, of what does so only where a busy machine is late with it.
+RACED: Final[Mapping[str, str]] = {
     "ReleaseKit: openat {workspace}/python: goes by path": (
         "While members are searched, cargo may read its own workspace already. Behind a link that "
-        "was put there, whatever is found leads out of the root, and is refused (RK-206)."
+        "was put there, what is found leads out of the root, and is refused: test_pypi_roots.py."
     ),
 }
 
@@ -323,9 +324,11 @@ def test_nothing_follows_or_loads_what_builds_may_have_changed(place: Place) -> 
         assert each.first_build
         assert str(place.workspace) in each.places
         assert each.kept
-    unargued = {words: count for words, count in place.violations.items() if words not in ALLOWED}
+    argued = ALLOWED.keys() | RACED.keys()
+    unargued = {words: count for words, count in place.violations.items() if words not in argued}
     told = "\n".join(f"{count} x {words}" for words, count in sorted(unargued.items()))
     looked_at = "\n".join(sorted({f"{deed.call} {deed.path}" for deed in place.looks}))
     assert not unargued, (
         f"{len(unargued)} ways into open places:\n{told}\nand looks, which are none:\n{looked_at}"
     )
+    assert ALLOWED.keys() <= place.violations.keys(), "nothing does what is allowed"

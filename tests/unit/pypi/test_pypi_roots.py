@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -71,6 +72,26 @@ def test_nor_can_a_link(root: Path, pattern: str) -> None:
     (root / "packages" / "outside").symlink_to(outside)
     with pytest.raises(ConfigError, match=f"leads out of the workspace, to {outside}"):
         find_members(root, (pattern,), (), where="here")
+
+
+def test_nor_can_one_that_takes_the_place_of_a_directory(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R36: at the last moment before that is listed."""
+    outside = root.parent / "elsewhere"
+    (outside / "evil").mkdir(parents=True)
+    (outside / "evil" / "pyproject.toml").touch()
+    scan = os.scandir
+
+    def swap_and_scan(directory: Path) -> Any:
+        if directory == root / "packages":
+            directory.rename(root / "moved")
+            directory.symlink_to(outside)
+        return scan(directory)
+
+    monkeypatch.setattr(os, "scandir", swap_and_scan)
+    with pytest.raises(ConfigError, match=f"leads out of the workspace, to {outside}/evil"):
+        find_members(root, ("packages/*",), (), where="here")
 
 
 def test_a_manifest_may_not_be_a_link_out_of_the_workspace_either(root: Path) -> None:
