@@ -253,14 +253,20 @@ def _list_crates(scripts: Mapping[str, object], *, is_napi: bool) -> tuple[str, 
     return tuple(islice(dict.fromkeys((".", *places)), _MOST_PLACES))
 
 
-def list_bundled(document: Mapping[str, object]) -> frozenset[str]:
-    """https://docs.npmjs.com/cli/configuring-npm/package-json#bundledependencies"""
+def find_bundled(document: Mapping[str, object]) -> list[object] | None:
+    """As it is written, None where nothing is said of it.
+    https://docs.npmjs.com/cli/configuring-npm/package-json#bundledependencies
+    """
     bundled = document.get("bundleDependencies")
     if bundled is None:
         bundled = document.get("bundledDependencies")
     if bundled is True:
-        bundled = list(table_in(document, "dependencies"))
-    return frozenset(map(str, bundled) if isinstance(bundled, list | dict) else ())
+        bundled = table_in(document, "dependencies")
+    return [*bundled] if isinstance(bundled, list | dict) else None
+
+
+def list_bundled(document: Mapping[str, object]) -> frozenset[str]:
+    return frozenset(map(str, find_bundled(document) or ()))
 
 
 def list_declared(document: Mapping[str, object], path: Path) -> tuple[DeclaredDependency, ...]:

@@ -13,7 +13,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from releasekit.ecosystems.npm.manifest import Hosted, normalize_repository
+from releasekit.ecosystems.npm.manifest import Hosted, find_bundled, normalize_repository
 from releasekit.ecosystems.shared.documents import table_in, text_in
 
 if TYPE_CHECKING:
@@ -44,12 +44,10 @@ def normalize(document: Mapping[str, Any], names: Collection[str], readme: str) 
 
 
 def _normalize_bundled(found: dict[str, Any]) -> None:
-    older = found.pop("bundledDependencies", None)
-    newer = found.pop("bundleDependencies", None)
-    bundled = older if newer is None else newer
-    if bundled is True:
-        bundled = [*table_in(found, "dependencies")]
-    if isinstance(bundled, dict | list):
+    bundled = find_bundled(found)
+    found.pop("bundledDependencies", None)
+    found.pop("bundleDependencies", None)
+    if bundled is not None:
         listed = [name for name in bundled if name and isinstance(name, str)]
         found["bundleDependencies"] = listed
         own = table_in(found, "dependencies")
