@@ -219,7 +219,8 @@ def _compare_files(root: Path, directory: Path, registry: Path, published: ours.
             return Verdict("unusable", f"its build needs what is not here: {said[-1000:]}")
         # All backends are in one environment of the judge.
         backend = request["backend"].partition(".")[0]
-        requires = tomllib.loads((root / "pyproject.toml").read_text())["build-system"]["requires"]
+        system = tomllib.loads((root / "pyproject.toml").read_text()).get("build-system", {})
+        requires = system.get("requires", ["setuptools"])
         if f"No module named '{backend}'" in said and backend not in map(_module_of, requires):
             return Verdict("unusable", "its build system does not require its own backend")
         return Verdict("fault", f"only ReleaseKit fails to build\n{said[-3000:]}")

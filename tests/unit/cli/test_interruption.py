@@ -120,7 +120,7 @@ def test_the_second_signal_does_not_wait_for_a_parser(number: signal.Signals, st
 
 
 BEGIN = """
-import asyncio, contextlib, os, signal, sys, threading, time
+import asyncio, contextlib, os, signal, sys, threading
 from releasekit.aio import uncancellable
 from releasekit.cli.interruption import Interruption
 
