@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import email.utils
 import importlib
 import io
 import itertools
@@ -155,6 +156,9 @@ class Warehouse:
         if checkout not in sys.path:
             sys.path.append(checkout)
         self.metadata: Any = importlib.import_module("warehouse.forklift.metadata")
+        # PyPI's Python is newer than this one may be.
+        utils_of_email = types.SimpleNamespace(parseaddr=_parse_address)
+        self.metadata.email = types.SimpleNamespace(utils=utils_of_email)
         utils = Path(checkout, "warehouse/utils")
         wheels, zipfiles = _load(utils / "wheel.py"), _load(utils / "zipfiles.py")
         space: dict[str, Any] = {
@@ -211,6 +215,14 @@ class Warehouse:
                 project=types.SimpleNamespace(normalized_name=normal, name=meta.name, users=()),
                 request=types.SimpleNamespace(metrics=quiet),
             )
+
+
+def _parse_address(text: str) -> tuple[str, str]:
+    """As the strict parser that Python 3.12.5 and others of that time brought.
+    https://docs.python.org/3/library/email.utils.html#email.utils.parseaddr
+    """
+    found = email.utils.getaddresses([text])
+    return found[0] if len(found) == 1 and "[" not in found[0][1] else ("", "")
 
 
 def _parse_source(path: Path) -> ast.Module:

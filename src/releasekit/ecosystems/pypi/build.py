@@ -207,8 +207,7 @@ def _check_name(filename: str, kind: str, project: PyProject) -> None:
             f"pypi:{project.name}: the build made {filename}, but {project.name} "
             f"{project.version} was planned",
             hint="A dynamic version has to stay the same from plan to build: commit first, and "
-            "build nothing into the tree. Setuptools adds the `tag_build` and `tag_date` of a "
-            "setup.cfg to any version: remove them.",
+            "build nothing into the tree.",
             problem=Problem.BUILT_OTHERWISE,
         )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import configparser
+import contextlib
 import json
 import os.path
 from dataclasses import replace
@@ -33,7 +35,7 @@ from releasekit.ecosystems.shared.documents import checked_table, table_in, text
 from releasekit.ecosystems.shared.packages import edge_meant, unique_by_name
 from releasekit.errors import ConfigError, ManifestError, PlanError, map_all
 from releasekit.graph import reachable
-from releasekit.host.files import exists, inside
+from releasekit.host.files import exists, inside, read_text
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 from releasekit.problems import Problem
 from releasekit.text.toml_value import show_toml
@@ -100,7 +102,8 @@ def read_projects(
             home=found[path],
             limits=limits(home),
             config_settings=manifest.read_config_settings(*settings),
-            unread=manifest.find_unread(*settings, name=project.name),
+            unread=manifest.find_unread(*settings, name=project.name)
+            | _find_version_tag(document, project),
         )
         if is_set:
             return project
@@ -112,6 +115,36 @@ def read_projects(
         cure="exclude its directory",
         private=lambda project: project.unpublishable,
     )
+
+
+def _find_version_tag(document: Mapping[str, object], project: PyProject) -> dict[str, Unread]:
+    """What setuptools adds to the version that the manifest has.
+    https://setuptools.pypa.io/en/latest/userguide/distribution.html
+    """
+    is_static = project.version and "version" not in project.dynamic
+    if not (is_static and project.build_system.backend.startswith("setuptools.")):
+        return {}
+    distutils = table_in(table_in(document, "tool"), "distutils")
+    path = project.manifest.with_name("setup.cfg")
+    settings = configparser.RawConfigParser()
+    # What cannot be read fails the build.
+    with contextlib.suppress(ConfigError, configparser.Error):
+        if exists(path):
+            settings.read_string(read_text(path, max_bytes=manifest.MAX_BYTES))
+    for where, table in (
+        (f"{project.manifest}: tool.distutils.egg_info", table_in(distutils, "egg_info")),
+        (f"{project.manifest}: tool.distutils.egg-info", table_in(distutils, "egg-info")),
+        (f"{path}: egg_info", settings["egg_info"] if settings.has_section("egg_info") else {}),
+    ):
+        for key, value in table.items():
+            name, text = key.replace("-", "_"), str(value)
+            if (name == "tag_build" and text) or (
+                name == "tag_date" and text.lower() not in {"0", "false", "f", "n", "no", "off", ""}
+            ):
+                what = f"{where}.{key} is {show_toml(value)}, which setuptools adds to the version"
+                cure = "Remove it, or write the whole version into project.version."
+                return {"": Unread(f"{what} {project.version} that is planned", cure)}
+    return {}
 
 
 def _find_uv_settings(root: Path, directory: Path) -> UvSettings:

@@ -143,13 +143,14 @@ def find_refused(raw: RawMetadata, classifiers: Collection[str] = ()) -> Iterato
     if len(summary) > MAX_SUMMARY_CHARS:
         yield f"has a summary of {len(summary)} characters; the limit is {MAX_SUMMARY_CHARS}"
     for role in ("author", "maintainer"):
-        # PyPI looks at none where there are several: its parser is strict then.
+        # PyPI checks none if there are several, or one with a bracket: its parser is strict.
+        # https://docs.python.org/3/library/email.utils.html#email.utils.parseaddr
         try:
             found = getaddresses([str(raw.get(f"{role}_email", ""))[:_MAX_EMAIL_CHARS]])
         except RecursionError:  # comments in comments
             found = []
         address = found[0][1] if len(found) == 1 else ""
-        if address and not is_address(address):
+        if address and "[" not in address and not is_address(address):
             said = f"has {_show(address)} as the email address of its {role}"
             yield f"{said}, which is not a valid address"
     for classifier in raw.get("classifiers", []) if classifiers else ():
