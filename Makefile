@@ -129,7 +129,7 @@ search: .venv ## every broken program and seeded run, then ever new seeds, for S
 	$(BIN)/python tests/search.py $(SECONDS)
 
 # Their sources are fetched, or below PEERS=DIRECTORY: see tests/peers/README.md.
-peers: .venv ## try what cargo, npm, uv, Go, Maven and others test; fails for what is new
+peers: .venv ## try what cargo, npm, uv, Go, Maven and others test; fails for what no page explains
 	PEERS="$(PEERS)" PYTHONPATH=tests $(BIN)/python -m peers $(ONLY)
 
 # The parts: what each prints stands in docs/performance.md. Releases beside their peers are written

@@ -449,6 +449,31 @@ def test_entry_points_that_bring_nothing_else_along(
     assert found - {"package.json", ".npmignore", "pkg/.gitignore"} == kept
 
 
+@pytest.mark.parametrize("tool", ["npm@11.0.0", "yarn@4.18.1"])
+@pytest.mark.parametrize("listed", [False, True])
+def test_yarn_packs_nothing_of_its_own(tmp_path: Path, tool: str, listed: bool) -> None:
+    """R64: npm knows .npmrc alone, so that a token in a .yarnrc.yml, and each archive that was
+    installed, went along with a package at the root of a repository of yarn.
+    """
+    require_tool("npm")
+    own = (
+        *(".yarnrc.yml", "lib/.yarnrc.yml", ".pnp.cjs", ".pnp.loader.mjs", ".yarn/cache/a.zip"),
+        *(".yarn/install-state.gz", ".yarn/releases/yarn.cjs", ".yarn/unplugged/b/index.js"),
+    )
+    others = (".yarn/patches/a.patch", "lib/.yarn/cache/a.js", "lib/a.js", "a.yarnrc.yml")
+    document = {"name": "a", "version": "1.0.0", "packageManager": tool}
+    fields = {"files": [".yarn", ".pnp*", "lib", "a.yarnrc.yml", ".yarnrc.yml"]} if listed else {}
+    root = write(
+        tmp_path / "w", {"package.json": {**document, **fields}, **dict.fromkeys(own + others, "")}
+    )
+    made = asyncio.run(packed(root.resolve(), tmp_path / "ours"))["a"]
+    assert isinstance(made, bytes)
+    with tarfile.open(fileobj=io.BytesIO(made)) as archive:
+        found = {name.removeprefix("package/") for name in archive.getnames()}
+    kept = {"package.json", *others}
+    assert found == (kept if tool.startswith("yarn") else kept | {*own})
+
+
 def uncounted(directory: Path, tarball: Path) -> list[str]:
     """What is packed, and would change without a word; its tests and notes may."""
     manifest = directory / "package.json"

@@ -1,8 +1,7 @@
 """Where the test suites of other projects come from. What is fetched is never committed.
 
-Archives are those of a registry or of Debian, each the newest that there is. Where none has the
-tests, PEERS names a directory for checkouts by their names here; one that is there is taken before
-an archive, and one that is not is cloned.
+Archives are the newest of a registry, or those of Debian 13. PEERS names a directory for checkouts
+by their names here, which are taken before archives. What no registry has is cloned to it.
 """
 
 from __future__ import annotations
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 DEBIAN: Final = "http://deb.debian.org/debian"
+# Archives that are renewed as soon as their repository releases.
+_NEWEST: Final = frozenset({"crate", "sdist", "npm", "go", "central", "goroot"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,16 +62,14 @@ def fetch(source: Source, into: Path, checkouts: Path | None) -> Fetched:
     there already.
     """
     checkout = checkouts / source.name if checkouts else None
-    if checkout and not (checkout.is_dir() or source.archive):
-        _git("clone", "--quiet", "--depth", "1", source.git, str(checkout))
-    if checkout and checkout.is_dir():
-        commit = _git("-C", str(checkout), "rev-parse", "HEAD")
-        return Fetched(checkout, f"{source.git} {commit}")
+    if checkout and (checkout.is_dir() or source.archive.partition(":")[0] not in _NEWEST):
+        found = _find_checkout(source, checkout)
+        if found.directory or not source.archive:
+            return found
     if source.archive.startswith("goroot:"):
         return _find_installed(source)
     if not source.archive:
-        what = f"no registry has it, and it is not at PEERS/{source.name}: {source.git}"
-        return Fetched(None, what, failed=checkout is not None)
+        return Fetched(None, f"no registry has {source.git}; PEERS=DIRECTORY clones it")
     kind, _, name = source.archive.partition(":")
     with httpx.Client(follow_redirects=True, timeout=120.0) as client:
         try:
@@ -81,15 +80,35 @@ def fetch(source: Source, into: Path, checkouts: Path | None) -> Fetched:
         except (httpx.HTTPError, LookupError, ValueError) as error:
             what = f"{source.archive}: {type(error).__name__}: {error}"
             return Fetched(None, what, failed=True)
-    # Most archives have all they contain in one directory.
-    inner = [*directory.iterdir()]
-    return Fetched(inner[0] if len(inner) == 1 and inner[0].is_dir() else directory, url)
+    return Fetched(find_top(directory), url)
+
+
+def find_top(directory: Path) -> Path:
+    """Below directories with nothing beside them, as most archives have one, and zips of Go
+    modules one for each element of the path.
+    """
+    while len(inner := [*directory.iterdir()]) == 1 and inner[0].is_dir():
+        directory = inner[0]
+    return directory
+
+
+def _find_checkout(source: Source, checkout: Path) -> Fetched:
+    """Cloned, unless it is there."""
+    try:
+        if not checkout.is_dir():
+            _git("clone", "--quiet", "--depth", "1", source.git, str(checkout))
+        top, commit = _git("-C", str(checkout), "rev-parse", "--show-toplevel", "HEAD").split("\n")
+    except subprocess.CalledProcessError as error:
+        return Fetched(None, f"{source.git}: {error.stderr.strip()}", failed=True)
+    if Path(top) != checkout.resolve():
+        return Fetched(None, f"{checkout} is not the top of a checkout", failed=True)
+    return Fetched(checkout, f"{source.git} {commit}")
 
 
 def _git(*arguments: str) -> str:
     environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0"}
     argv = ["git", *arguments]
-    done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
 

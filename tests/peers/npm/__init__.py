@@ -1,11 +1,11 @@
-"""npm and pnpm: what their tests write, and what they make of it."""
+"""npm, pnpm and yarn: what their tests write, and what they make of it."""
 
 from __future__ import annotations
 
 import functools
 from typing import TYPE_CHECKING, Final
 
-from peers.npm import naming, packing, pnpm, wire
+from peers.npm import naming, packing, pnpm, wire, yarn
 from peers.npm.reading import as_files, fill_in, name_each, read_events
 from peers.scenarios import Case, Files, Peer
 from peers.sources import Source
@@ -145,6 +145,19 @@ PEERS: Final = (
     ),
     Peer(name="npm: what is sent", ecosystem="npm", sources=("cli",), read=wire.read_published),
     Peer(name="pnpm: what is packed", ecosystem="npm", sources=("pnpm",), read=pnpm.read_packed),
+    *(
+        Peer(
+            name="yarn: what is packed",
+            ecosystem="npm",
+            sources=(source,),
+            read=functools.partial(yarn.read_with, read),
+        )
+        for source, read in (
+            ("npm-packlist", read_packlist),
+            ("cli", read_cli),
+            ("pnpm", pnpm.read_packed),
+        )
+    ),
     Peer(
         name="npm: names",
         ecosystem="npm",

@@ -38,6 +38,8 @@ def read_events(
     files: Iterable[Path], *, calls: Iterable[str] = (), keys: Iterable[str] = ()
 ) -> list[Event]:
     paths = sorted(files)
+    if not paths:
+        return []
     asked = {"files": [*map(str, paths)], "calls": [*calls], "keys": [*keys]}
     done = subprocess.run(
         ["node", str(_PROGRAM)], input=json.dumps(asked), capture_output=True, text=True, check=True

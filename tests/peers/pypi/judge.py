@@ -158,7 +158,7 @@ class Warehouse:
         self.metadata: Any = importlib.import_module("warehouse.forklift.metadata")
         # PyPI's Python is newer than this one may be.
         utils_of_email = types.SimpleNamespace(parseaddr=_parse_address)
-        self.metadata.email = types.SimpleNamespace(utils=utils_of_email)
+        vars(self.metadata)["email"] = types.SimpleNamespace(utils=utils_of_email)
         utils = Path(checkout, "warehouse/utils")
         wheels, zipfiles = _load(utils / "wheel.py"), _load(utils / "zipfiles.py")
         space: dict[str, Any] = {

@@ -49,6 +49,7 @@ _PAGES: Final = (
     ("tool.uv.package is false", "pypi.md: published only if `packages` names it"),
     ("its classifier 'Private ::", "pypi.md: A package is never published if it has a classifier"),
     ("and no member of the workspace has that name", "problems.md#rk-224: as uv refuses it"),
+    ("which setuptools adds to the version", "problems.md#rk-346: a tag in the settings"),
     ("tool.poetry.package-mode is false", "pypi.md: A package is never published if"),
     ("publish.index.disable is true", "pypi.md: A package is never published if"),
 )

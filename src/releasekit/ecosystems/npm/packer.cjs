@@ -48,6 +48,14 @@ const LICENSE = /^licen[cs]e(?:\..+)?$/i
 // Anywhere in a path: https://github.com/pnpm/pnpm/blob/main/pnpm11/releasing/commands/src/publish/pack.ts
 const LICENSE_OF_PNPM = /licen[cs]e/i
 
+// What yarn packs nowhere: its settings, which may hold a token, and what it installed or brought.
+// https://github.com/yarnpkg/berry/blob/master/packages/plugin-pack/sources/packUtils.ts
+const OF_YARN = new RegExp([
+  /(?:^|\/)\.yarnrc\.yml$/,
+  /^\.pnp\.(?:cjs|data\.json|loader\.mjs)$/,
+  /^\.yarn\/(?:(?:cache|releases|unplugged|__virtual__)\/|install-state\.gz$)/,
+].map((each) => each.source).join('|'))
+
 // What is tarred in one go: beside more than this, other packages get their turn.
 const MAX_AT_ONCE = 1024 * 1024
 
@@ -129,7 +137,8 @@ async function pack (request, run) {
   } else {
     const tree = await treeOf(place, manifest)
     Object.assign(tree.package, entryPoints(request, place, tree.package))
-    const files = (await packlist(tree, listed(request, place))).filter(isInside)
+    const isOurs = request.tool === 'yarn' ? (file) => !OF_YARN.test(file) : () => true
+    const files = (await packlist(tree, listed(request, place))).filter(isInside).filter(isOurs)
     const given = await givenLicenses(request, files)
     // While other files wait, node-tar waits for an archive forever, or loses entries of it.
     // https://github.com/isaacs/node-tar/blob/main/src/pack.ts
