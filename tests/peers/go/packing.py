@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import subprocess
 import zipfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -70,7 +72,23 @@ def judge(root: Path, config: Path, modules: Iterable[Module], program: Path) ->
             wrong.append(f"{module}: not published")
             continue
         wrong += _compare(module, at, theirs, root)
+        wrong += _compare_pages(module, at, root)
     return Verdict("fault", f"{wrong}\n{ran.out}{ran.error}") if wrong else EQUAL
+
+
+def _compare_pages(module: Module, at: Path, root: Path) -> list[str]:
+    """What the go command reads before the zip: https://go.dev/ref/mod#goproxy-protocol"""
+    place = "" if module.below == "." else f"{module.below}/"
+    argv = ["git", "-C", str(root), "show", f"HEAD:{place}go.mod"]
+    wanted = subprocess.run(argv, capture_output=True, check=True).stdout
+    stem = at.name.removesuffix(".zip")
+    info = json.loads((at.parent / f"{stem}.info").read_bytes())
+    wrong = {
+        "go.mod": (at.parent / f"{stem}.mod").read_bytes() != wanted,
+        "version": info["Version"] != module.version,
+        "list": (at.parent / "list").read_text().split() != [module.version],
+    }
+    return [f"{module}: other {each}" for each, is_wrong in wrong.items() if is_wrong]
 
 
 def _compare(module: Module, at: Path, theirs: Mapping[str, object], root: Path) -> list[str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import functools
+import hashlib
 import json
 import os
 import subprocess
@@ -171,6 +173,7 @@ def _compare(made: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
         (version, entry), (wanted, entry_there) = (
             next(iter(each["versions"].items())) for each in (body, other)
         )
+        wrong += _check_tarball(name, version, body)
         if version != wanted:
             wrong.append(f"version is {version} here, and {wanted} there")
         for key in sorted({*entry, *entry_there} - {*_SENDERS}):
@@ -179,6 +182,19 @@ def _compare(made: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
             if left != right and is_shown:
                 wrong.append(f"{key} is {str(left)[:150]!r} here, and {str(right)[:150]!r} there")
     return wrong
+
+
+def _check_tarball(name: str, version: str, body: Mapping[str, Any]) -> list[str]:
+    """Clients hold what they download against the digests, of which npm sends its own."""
+    sent = body["_attachments"][f"{name}-{version}.tgz"]
+    data, dist = base64.b64decode(sent["data"]), body["versions"][version]["dist"]
+    sha512 = base64.b64encode(hashlib.sha512(data).digest()).decode()
+    wanted = {
+        "integrity": f"sha512-{sha512}",
+        "shasum": hashlib.sha1(data, usedforsecurity=False).hexdigest(),
+    }
+    wrong = [f"{key} is that of other bytes" for key in wanted if dist[key] != wanted[key]]
+    return wrong if sent["length"] == len(data) else [*wrong, "length is another one"]
 
 
 def _explained(what: str, planned: ours.Ran) -> Verdict:

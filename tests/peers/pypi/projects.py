@@ -43,7 +43,6 @@ _READ: Final = "limits.md: Names, versions and dependencies are read as the stan
 _PAGES: Final = (
     ("has [tool.poetry] and no [project]", _READ),
     ("ReleaseKit reads only [project] in", _READ),
-    ("there is no package here", _READ),
     ("a path that exists only on this machine", "pypi.md: the plan refuses URLs that users could"),
     ("so uv does not treat it as a package", "pypi.md: published only if `packages` names it"),
     ("tool.uv.package is false", "pypi.md: published only if `packages` names it"),
@@ -145,6 +144,8 @@ def _judge(root: Path, directory: Path, *, packs: bool = False) -> Verdict:
     # The backend is not asked about what a page says, which saves most of the time.
     if planned.code and (page := _explain(planned)):
         return page
+    if "there is no package here" in planned.error and not _has_project(root):
+        return Verdict("explained", _READ)
     told = _ask_backend(root)
     if planned.code:
         if isinstance(told, str):
@@ -180,6 +181,12 @@ def _judge(root: Path, directory: Path, *, packs: bool = False) -> Verdict:
             return EQUAL
         return Verdict("fault", f"the backend refuses, ReleaseKit publishes\n{told[-1500:]}")
     return _compare_files(root, directory, registry, published)
+
+
+def _has_project(root: Path) -> bool:
+    with contextlib.suppress(OSError, ValueError):
+        return "project" in tomllib.loads((root / "pyproject.toml").read_text())
+    return False
 
 
 def _ask_backend(root: Path) -> Mapping[str, str] | str:
