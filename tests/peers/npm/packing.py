@@ -160,12 +160,12 @@ def is_private(tarball: bytes) -> bool:
     return isinstance(document, dict) and bool(document.get("private"))
 
 
-def pack_by_npm(top: Path, directory: Path) -> Tarballs:
-    """All packages of the workspace by one process, but for those that are private."""
+def pack_by_npm(top: Path, directory: Path, *, alone: bool = False) -> Tarballs:
+    """All packages of the workspace by one process, or one `alone`, unless they are private."""
     into = directory / "theirs"
     into.mkdir()
     argv = ["npm", "pack", "--json", "--ignore-scripts", "--pack-destination", str(into)]
-    if read_json(top / MANIFEST).get("workspaces"):
+    if read_json(top / MANIFEST).get("workspaces") and not alone:
         argv += ["--workspaces", "--include-workspace-root"]
     done = subprocess.run(
         argv,

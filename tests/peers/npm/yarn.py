@@ -113,6 +113,12 @@ def explain(top: Path, done: Any, what: str) -> str:
     lines = [_FILE.fullmatch(line) for line in what.splitlines()]
     if "rk-119" in done.out:
         return "npm.md: a package whose tarball does not contain its bundled dependencies fails"
+    if done.refuses("RK-221"):
+        return "limits.md: A name, version or table that npm corrects when it publishes"
+    if re.fullmatch(r"\S+: \S+bin.js is 0o111 here, and 0o0 there", what):
+        return "npm.md: the programs of `publishConfig.bin` are executable"
+    if "No local workspace found for this range" in what:
+        return "npm.md: `workspace:../core`, yarn's `workspace:packages/core`"
     if "jsr:" in what:
         return "npm.md: `jsr:` is written as npm reads it, in peers too"
     if not all(lines):
@@ -122,7 +128,7 @@ def explain(top: Path, done: Any, what: str) -> str:
         if is_own(path.relative_to(top).as_posix()) and not packing.read_json(path).get("private"):
             scratch = Path(tempfile.mkdtemp(dir=top.parent))
             with contextlib.suppress(subprocess.CalledProcessError):
-                npm |= pack_by_npm(path.parent, scratch)
+                npm |= pack_by_npm(path.parent, scratch, alone=True)
     packed = {name: packing.contents(data) for name, data in npm.items()}
     for found in filter(None, lines):
         tarball, who, name = found.groups()
