@@ -145,8 +145,7 @@ def _edit_changelogs(decided: Decided, edits: Edits) -> None:
         text, version = edits.read(path), versions[bump.package]
         name = package.id.name
         names = list_heading_names(name)
-        is_rst = path.name.endswith(".rst")
-        if bump.package not in writing and find_section(text or "", version, names, is_rst=is_rst):
+        if bump.package not in writing and find_section(text or "", version, names):
             # What was stated before it changed is in it, or was taken out by somebody.
             last = changed.get(path.relative_to(workspace.commits.top).as_posix(), len(units))
             new = [it for it in bump.reasons if it.source and ages.get(it.source.commit, -1) < last]
