@@ -12,6 +12,7 @@ from functools import partial
 from importlib import import_module
 from itertools import zip_longest
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING, Final
 
 from releasekit import __version__
@@ -195,10 +196,11 @@ def _say(error: ReleasekitError, actions: Runner, credentials: Credentials) -> N
     for each, following in zip_longest(told, told[1:]):
         message = clip(log_line(credentials.redact(redact_urls(str(each)))), MAX_CHARS)
         print(f"error: {message}{mark(each.problem)}", file=sys.stderr, flush=True)
-        hint = clip(log_line(credentials.redact(each.hint)), MAX_CHARS)
+        lines = credentials.redact(each.hint).splitlines()
+        hint = clip("\n".join(map(log_line, lines)), MAX_CHARS)
         # Errors of one kind have it in common.
         if hint and (following is None or following.hint != each.hint):
-            print(f"  {hint}", file=sys.stderr, flush=True)
+            print(indent(hint, "  "), file=sys.stderr, flush=True)
         # An annotation stands alone, on the page of the run.
         text = "\n".join(filter(None, (message, hint, each.problem.url)))
         annotations.append((f"ReleaseKit{mark(each.problem)}", text))

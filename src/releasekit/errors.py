@@ -68,9 +68,10 @@ INTERRUPTED: Final = 130
 class ReleasekitError(Exception):
     """`str(error)` is one line for the user: what, which package or key, which value.
 
-    `hint` says what to do about it, and is printed below. `problem` is where users read more; a
-    class has a default, which an error may replace by a finer one. `status` is that of the
-    HTTP response that the error is about, or 0. `others` are further errors found with this one.
+    `hint` says what to do about it in one line or more, and is printed below. `problem` is where
+    users read more; a class has a default, which an error may replace by a finer one. `status` is
+    that of the HTTP response that the error is about, or 0. `others` are further errors found with
+    this one.
     """
 
     exit_code: ClassVar[int] = 1

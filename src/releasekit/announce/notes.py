@@ -21,7 +21,7 @@ MAX_CHARS: Final = 65_000
 _MAX_LOG_BYTES: Final = 4 * 1024 * 1024
 _MOST_COMMITS: Final = 200
 _STEMS: Final = ("CHANGELOG", "CHANGES", "HISTORY", "NEWS", "RELEASES", "RELEASE_NOTES", "RELEASE")
-_ENDS: Final = (".md", ".rst", ".markdown", ".txt", "")
+_ENDS: Final = (".md", ".markdown", ".txt", "")
 _NAMES: Final = (
     tuple(f"{stem}{end}" for stem in _STEMS for end in _ENDS)
     + tuple(f"{stem.lower()}{end}" for stem in _STEMS for end in _ENDS)
@@ -78,8 +78,7 @@ async def write_notes(
         # With the line ends that `find_section` expects.
         log = data.decode(errors="replace").removeprefix("\ufeff")
         log = visible_lines(log.replace("\r\n", "\n").replace("\r", "\n"))
-        is_rst = place.lower().endswith(".rst")
-        if text := find_section(log, package.version, names, is_rst=is_rst).strip():
+        if text := find_section(log, package.version, names).strip():
             page = pages.file(commit, place.partition(":")[2])
             return shorten(text, _rest_link(page))
     inner = [

@@ -56,13 +56,12 @@ _CHANGELOGS: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """`by_tag` are the packages whose version no file says, as their tag does, `renamed` those
-    whose names change with their versions, and `moved` those that get one though none was decided.
+    """`by_tag` are the packages whose version no file says, as their tag does, and `moved` those
+    that get one though none was decided.
     """
 
     changes: Changes
     by_tag: frozenset[PackageId]
-    renamed: Mapping[PackageId, PackageId]
     moved: Mapping[PackageId, str]
 
     def names(self, root: Path) -> dict[str, bool]:
@@ -91,15 +90,13 @@ def edit(decided: Decided, targets: Mapping[str, Target]) -> Edited:
         if package in decided.workspace.packages and package not in decided.view.versions
     }
     _edit_further_files(decided, targets, edits)
-    if edits.renamed:
-        _rename(config.config_file or config.root / FILENAME, edits)
     if config.snapshot:
         if by_tag:
             raise refuse_edit(
                 f"{min(by_tag)}: its tag says its version, and a snapshot has none",
                 "Name it in `exclude-packages`, here and where you publish.",
             )
-        return Edited(edits.list_changes(), by_tag, edits.renamed, edits.moved)
+        return Edited(edits.list_changes(), by_tag, edits.moved)
     if config.versioning.changelog != "none":
         _edit_changelogs(decided, edits)
     # A prerelease uses none up.
@@ -116,7 +113,7 @@ def edit(decided: Decided, targets: Mapping[str, Target]) -> Edited:
             edits.remove(place)
         elif done and (text := edits.read(place)):
             edits.write(place, drop_entries(text, done))
-    return Edited(edits.list_changes(), by_tag, edits.renamed, edits.moved)
+    return Edited(edits.list_changes(), by_tag, edits.moved)
 
 
 def _find_changelog(package: Package, config: Config) -> Path:
@@ -148,8 +145,7 @@ def _edit_changelogs(decided: Decided, edits: Edits) -> None:
         text, version = edits.read(path), versions[bump.package]
         name = package.id.name
         names = list_heading_names(name)
-        is_rst = path.name.endswith(".rst")
-        if bump.package not in writing and find_section(text or "", version, names, is_rst=is_rst):
+        if bump.package not in writing and find_section(text or "", version, names):
             # What was stated before it changed is in it, or was taken out by somebody.
             last = changed.get(path.relative_to(workspace.commits.top).as_posix(), len(units))
             new = [it for it in bump.reasons if it.source and ages.get(it.source.commit, -1) < last]
@@ -232,16 +228,6 @@ def _edit_further_files(decided: Decided, targets: Mapping[str, Target], edits: 
     )
 
 
-def _rename(config_file: Path, edits: Edits) -> None:
-    """In the configuration, as keys and values; globs stay."""
-    names = {old.name: new.name for old, new in edits.renamed.items()}
-    names |= {str(old): str(new) for old, new in edits.renamed.items()}
-    text = edits.read(config_file)
-    if text is not None:
-        quoted = re.compile(r"""(?<=["'])[^\s"']+(?=["'])""")
-        edits.write(config_file, quoted.sub(lambda name: names.get(name[0], name[0]), text))
-
-
 async def write(
     decided: Decided,
     edited: Edited,
@@ -270,10 +256,7 @@ async def write(
         targets = await open_targets(group, config, session, workspace.services, tree)
         found = collect_packages(targets, config.root, config.package_filter)
         wanted = {each: it for each, it in view.to_write.items() if each not in edited.by_tag}
-        expected = {
-            edited.renamed.get(each.id, each.id): wanted.get(each.id, each.version)
-            for each in workspace.public
-        }
+        expected = {each.id: wanted.get(each.id, each.version) for each in workspace.public}
         # Of a private Python project that takes it from a file, nobody has read the version.
         expected |= {it: edited.moved[it] for it in edited.moved if workspace.packages[it].version}
         read = {package.id: package.version for package in found}
@@ -281,11 +264,7 @@ async def write(
             if read.get(name) != version:
                 now = read.get(name, "gone")
                 raise _tell_defect(f"{name} should have {version}, and reads as {now}")
-        # Once a package has another name, nothing is decided for it.
-        if (
-            not edited.renamed
-            and (again := await asyncio.to_thread(edit, decided, targets)).changes
-        ):
+        if (again := await asyncio.to_thread(edit, decided, targets)).changes:
             place = min(again.changes).relative_to(config.root).as_posix()
             raise _tell_defect(f"{place} would be edited once more")
         if keeps:

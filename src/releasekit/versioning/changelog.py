@@ -1,7 +1,7 @@
-"""The section of one version in a change log, in any of the usual styles.
+"""The section of one version in a changelog in Markdown, whose headings begin with `#`.
 
 https://keepachangelog.com, changesets, release-please, git-cliff, lerna and standard-version (where
-a patch has a deeper heading than a major version), towncrier in reStructuredText, and by hand.
+a patch has a deeper heading than a major version), and by hand.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ if TYPE_CHECKING:
 
 
 _ATX: Final = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
-_UNDERLINE: Final = re.compile(r"([=\-~^\"'*+#.`:_])\1{2,}[ \t]*")
 _FENCE: Final = re.compile(r"[ \t]*+(?>(?:(?:[-*+]|[0-9]{1,9}[.)])[ \t]++)*)(`{3,}|~{3,})([^`]*)")
 DEFINITION: Final = re.compile(r" {0,3}\[([^\]\n]+)\]:[ \t]*\S.*")
-_TARGET: Final = re.compile(r"\]\([^()\n]*\)|\]\[[^\]\n]*\]|<[^<>\n]*>`?_*|(?<![a-z])[a-z]+://\S+")
+_TARGET: Final = re.compile(r"\]\([^()\n]*\)|\]\[[^\]\n]*\]|<[^<>\n]*>|(?<![a-z])[a-z]+://\S+")
 _UNRELEASED: Final = re.compile(
     r"\W*(?:unreleased(?: changes)?|(?:next|upcoming) release)\W*", re.IGNORECASE
 )
@@ -43,27 +42,23 @@ _NOISE: Final = re.compile(r"\b(?:version|release|released|v)\b|[^\w@/]+", re.IG
 _IN_BRACKETS: Final = re.compile(
     r"\([^()]*\)|\b(?:[A-Z][a-z]{2,8}|yanked|YANKED|[0-9]+(?:st|nd|rd|th))\b"
 )
-TRAILING: Final = re.compile(r"(?:<a [^>]*>(?:</a>)?|\.\. _[^:]*:|-{3,}|\*{3,}|_{3,})?")
+TRAILING: Final = re.compile(r"(?:<a [^>]*>(?:</a>)?|-{3,}|\*{3,}|_{3,})?")
 # Four times those of the longest of twenty years. A heading costs as much as a hundred lines.
 MAX_LINES: Final = 200_000
 MAX_HEADINGS: Final = 20_000
 # Longer ones are written to keep us busy: expressions take the square of it at worst.
 _MAX_HEADING: Final = 500
-_MAX_LINKED: Final = 2_000
 _Rank = tuple[int, bool, int, int]
 _LAST: Final = (9, True, 0, 0)
-_RST_LINK: Final = re.compile(r"`([^`<\n]+)<([^>`\s]+)>`__?")
-_RST_ROLE: Final = re.compile(r"(?<![a-z:+-]):[a-z][a-z:+-]*:(`[^`\n]+`)")
 
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """In lines of the file: from `start`, its text ends before `body`."""
+    """Its level is the number of marks; `start` is its line."""
 
     level: int
     text: str
     start: int
-    body: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,20 +85,15 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Changelog:
-    """`lines` are without comments; those of `prose` are outside of fenced code. `starts` are the
-    headings by their first lines, and `styles` the characters of underlines, by level; twice where
-    there is a line above, too. `definitions` are of links, by their labels, with their places.
-    `exact` and `near` have the best section for each version, as it is spelled there and for other
-    spellings.
+    """`lines` are without comments; those of `prose` are outside of fenced code. `definitions` are
+    of links, by their labels, with their places. `exact` and `near` have the best section for each
+    version, as it is spelled there and for other spellings.
     """
 
     lines: Sequence[str]
     prose: Sequence[bool]
     sections: Sequence[Section]
-    starts: Mapping[int, Heading]
-    styles: Sequence[str]
     definitions: Mapping[str, tuple[int, str]]
-    is_rst: bool
     exact: Mapping[str, _Rank]
     near: Mapping[VersionKey, _Rank]
 
@@ -119,7 +109,7 @@ class Changelog:
 
     def read(self, section: Section) -> str:
         """What stands below its heading, as Markdown."""
-        return _clean(self, range(section.heading.body, section.end))
+        return _clean(self, range(section.heading.start + 1, section.end))
 
 
 def list_heading_names(package: str) -> tuple[str, str]:
@@ -127,33 +117,24 @@ def list_heading_names(package: str) -> tuple[str, str]:
     return package, package.rpartition("/")[2].rpartition(":")[2]
 
 
-def find_section(
-    text: str, version: str, names: Collection[str] = (), *, is_rst: bool = False
-) -> str:
+def find_section(text: str, version: str, names: Collection[str] = ()) -> str:
     """What stands below the heading of `version`, as Markdown; "" where nothing does, and for a
     file beyond the limits.
 
     `names` are those that a heading may give the package, in a file with several of them.
     """
-    log = read_changelog(text, names, is_rst=is_rst)
+    log = read_changelog(text, names)
     section = log.find(version) if log else None
     return log.read(section) if log and section else ""
 
 
-def read_changelog(
-    text: str, names: Collection[str] = (), *, is_rst: bool = False
-) -> Changelog | None:
-    """None for a file beyond the limits. Without `is_rst`, it is reStructuredText where that can be
-    seen.
-    """
+def read_changelog(text: str, names: Collection[str] = ()) -> Changelog | None:
+    """None for a file beyond the limits."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if text.count("\n") >= MAX_LINES:
         return None
-    lines = text.split("\n")
-    prose = [True] * len(lines)
-    if not is_rst:
-        lines, prose = strip_comments(lines)
-    headings, styles, is_rst = _find_headings(lines, prose, is_rst=is_rst)
+    lines, prose = strip_comments(text.split("\n"))
+    headings = [*_find_headings(lines, prose)]
     if len(headings) > MAX_HEADINGS:
         return None
     said = [_read_heading(each.text, names) for each in headings]
@@ -180,10 +161,7 @@ def read_changelog(
         lines=lines,
         prose=prose,
         sections=[Section(*each) for each in zip(headings, said, releases, ends, strict=True)],
-        starts={each.start: each for each in headings},
-        styles=styles,
         definitions=definitions,
-        is_rst=is_rst,
         exact=exact,
         near=near,
     )
@@ -218,46 +196,11 @@ def _strip_comment(line: str, *, hidden: bool) -> tuple[str, bool]:
     return "".join(shown), hidden
 
 
-def _find_headings(
-    lines: Sequence[str], prose: Sequence[bool], *, is_rst: bool
-) -> tuple[list[Heading], list[str], bool]:
-    """All of them, the styles of those that are underlined, and whether the file is
-    reStructuredText.
-    """
-    found: list[Heading] = []
-    underlined = list(_find_underlined(lines, prose))
-    atx = [
-        (at, match)
-        for at, line in enumerate([] if is_rst else lines)
-        if prose[at] and len(line) <= _MAX_HEADING and (match := _ATX.fullmatch(line))
-    ]
-    # Levels are those of CommonMark, or given by the order in which the file begins to use them.
-    styles = ["=", "-"] if atx else list(dict.fromkeys(style for style, *_ in underlined))
-    for style, start, at in underlined:
-        if style in styles:
-            found.append(Heading(styles.index(style) + 1, lines[at].strip(), start, at + 2))
-    for at, match in atx:
-        title = match[2].strip().rstrip("#").strip()
-        found.append(Heading(len(match[1]), title, at, at + 1))
-    if not is_rst and not atx:
-        is_rst = any(each[0] not in "=-" or each[2] != each[1] for each in underlined)
-        is_rst = is_rst or any(line.startswith(".. ") for line in lines)
-    return sorted(found, key=lambda each: each.start), styles, is_rst
-
-
-def _find_underlined(lines: Sequence[str], prose: Sequence[bool]) -> Iterator[tuple[str, int, int]]:
-    """The style of each, the line where it begins, and the line of its title."""
-    for at in range(len(lines) - 1):
-        title, below = lines[at].rstrip(), _UNDERLINE.fullmatch(lines[at + 1])
-        if not (title and below and prose[at] and prose[at + 1]) or _UNDERLINE.fullmatch(title):
-            continue
-        if len(title) > _MAX_HEADING:
-            continue
-        style, above = below[1], lines[at - 1].rstrip() if at else ""
-        if above == below[0].rstrip():
-            yield style * 2, at - 1, at
-        elif not above and (style in "=-" or len(below[0].rstrip()) >= len(title)):
-            yield style, at, at
+def _find_headings(lines: Sequence[str], prose: Sequence[bool]) -> Iterator[Heading]:
+    for at, line in enumerate(lines):
+        if prose[at] and len(line) <= _MAX_HEADING and (match := _ATX.fullmatch(line)):
+            title = match[2].strip().rstrip("#").strip()
+            yield Heading(level=len(match[1]), text=title, start=at)
 
 
 def _read_heading(heading: str, names: Collection[str]) -> HeadingVersion | None:
@@ -367,15 +310,9 @@ def _find_ends(headings: Sequence[Heading], releases: Sequence[bool], lines: int
 
 
 def _clean(log: Changelog, body: range) -> str:
-    kept: list[str] = []
-    skip = 0
-    for at in body:
-        line, is_prose = log.lines[at], log.prose[at]
-        if log.is_rst and at in log.starts:
-            kept.append(f"### {log.starts[at].text}")
-            skip = log.starts[at].body
-        if at >= skip and not (is_prose and DEFINITION.fullmatch(line)):
-            kept.append(_to_markdown(line) if log.is_rst and is_prose else line)
+    kept = [
+        log.lines[at] for at in body if not (log.prose[at] and DEFINITION.fullmatch(log.lines[at]))
+    ]
     while kept and TRAILING.fullmatch(kept[-1].strip(" \t")):
         kept.pop()
     text = "\n".join(kept).strip("\n")
@@ -384,15 +321,6 @@ def _clean(log: Changelog, body: range) -> str:
     used = {each.lower() for each in re.findall(r"\[([^\[\]\n]+)\]", text)} & log.definitions.keys()
     needed = [line for _, line in sorted(log.definitions[each] for each in used)]
     return "\n".join([text, "", *needed] if text and needed else [text])
-
-
-def _to_markdown(line: str) -> str:
-    """A line of reStructuredText, its links and roles as Markdown has them."""
-    if len(line) > _MAX_LINKED:
-        return line
-    return _RST_ROLE.sub(
-        r"\1", _RST_LINK.sub(lambda link: f"[{link[1].rstrip()}]({link[2]})", line)
-    )
 
 
 def open_fence(lines: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""A new section in a changelog, written as the file writes its others.
+"""A new section in a changelog in Markdown.
 
 Lines are spliced, so that everything else stays as it is; and what was written is read back.
 """
@@ -9,7 +9,6 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from releasekit.versioning.changelog import (
-    DATE,
     DEFINITION,
     TRAILING,
     ends_with_version,
@@ -20,31 +19,16 @@ from releasekit.versioning.changelog import (
 from releasekit.versioning.edits import refuse_edit
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from releasekit.errors import PlanError
     from releasekit.versioning.changelog import Changelog, Section
 
 _LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 # What a heading is linked by stands above it.
-_ANCHOR: Final = re.compile(r"<a [^>]*>(?:</a>)?|\.\. _[^:]*:")
+_ANCHOR: Final = re.compile(r"<a [^>]*>(?:</a>)?")
 _ITEM: Final = re.compile(r"[-*+] |\s")
 _PENDING: Final = re.compile(r"\bunreleased\b", re.IGNORECASE)
-_LINK: Final = re.compile(r"\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])|`([^`<]*?)\s*<[^<>]*>`_+")
-_BEFORE: Final = re.compile(r"[\w@/`.:\[ -]*")
-_OTHER_NAME: Final = re.compile(r"(\[?)(?:\S.*?([ @/:-]+))?(\[?v?)")
-# How release-please, conventional-changelog and others link headings and entries.
-_COMPARED: Final = re.compile(
-    r"\[([^\[\]]*)\]\((https://[^()\s]+/compare/)[^()\s]+?\.\.\.([^()\s]+)\)"
-)
-_LINKED: Final = re.compile(
-    r"\[#[0-9]+\]\((https://[^()\s]+/(?:issues|pull|merge_requests)/)[0-9]+\)"
-)
-_NUMBER: Final = re.compile(r"^(- .*)\(#([0-9]+)\)", re.MULTILINE)
-# With a dash of any length.
-_DATED: Final = re.compile(r"([ ,/:\u2013\u2014-]{1,3}\(?)[0-9]{4}-[0-9]{2}-[0-9]{2}(\)?)")
-# Longer headings are not searched for links.
-_MAX_LINKED: Final = 1_000
 # Lines that introduce a changelog are fewer.
 _MAX_INTRODUCTION: Final = 20
 
@@ -55,6 +39,19 @@ class _Part(NamedTuple):
     title: str
     heading: Sequence[str]
     lines: list[str]
+
+
+class _Places(NamedTuple):
+    """Sections of a file. `releases` are those of versions, from the top, and `own` those of them
+    that are of the package. `taken` becomes the section of the new version; its heading stays if it
+    `is_written`.
+    """
+
+    releases: Sequence[Section]
+    own: Sequence[Section]
+    taken: Section | None
+    is_written: bool
+    upcoming: Section | None
 
 
 def add_section(
@@ -72,79 +69,61 @@ def add_section(
     or that of `replaces`, a version that was written and not published. What is unreleased moves
     into it, and what it lacks of `body` is added.
 
-    Headings and numbers are linked as the file links them. `text` is None for a new file, and
-    `body` is from `write_section_body`. `names` are those that headings may give the package;
-    `name` is the one that they have to, in a file of several packages. Raises PlanError, which
-    shows `path`, for a file that could not be read back so.
+    `text` is None for a new file, and `body` is from `write_section_body`. `names` are those that
+    headings may give the package; `name` is the one that they have to, in a file of several
+    packages. Raises PlanError, which shows `path` and the section, for a file that is not Markdown,
+    and for one that could not be read back so.
     """
-    is_rst = path.lower().endswith(".rst")
     if not text or not text.strip():
-        text = "Changelog\n=========\n" if is_rst else "# Changelog\n"
+        text = "# Changelog\n"
     mark = "\ufeff" if text.startswith("\ufeff") else ""
     text = text.removeprefix(mark)
     names, version = {*names, name} - {""}, version.removeprefix("v")
-    if linked := _LINKED.search(text):
-        body = _NUMBER.sub(rf"\1([#\2]({linked[1]}\2))", body)
-    old = read_changelog(text, names, is_rst=is_rst)
-    if old is None or "\0" in text:
-        raise _refuse(path, "it is longer than anybody reads, or no text")
-    releases = _list_releases(old, shared=bool(name))
-    own = [each for each in releases if not name or (each.said and each.said.ours)]
-    known, replaced = (
-        next((each for each in own if each is found), None)
-        for found in (old.find(version), old.find(replaces) if replaces else None)
-    )
-    taken = known or replaced or next(filter(_is_pending, own[:1]), None)
-    upcoming = next((each for each in old.sections if is_unreleased(each.heading)), None)
-    if upcoming and releases and releases[0].heading.start < upcoming.heading.start:
-        upcoming = None
+    old = None if "\0" in text else read_changelog(text, names)
+    refusal = _refuse(path, [_write_heading(None, version, date, name), "", body])
+    if path.lower().endswith(".rst"):
+        raise refusal("only Markdown is edited")
+    if old is None:
+        raise refusal("it is too long, or no text")
+    places = _find_places(old, version, replaces, is_shared=bool(name))
     told = sum(bool(each.strip()) for each in old.lines)
-    if not releases and not upcoming and told > _MAX_INTRODUCTION:
-        raise _refuse(path, "none of its headings is a version")
+    if not places.releases and not places.upcoming and told > _MAX_INTRODUCTION:
+        raise refusal("none of its headings is a version, such as `## 1.2.0`")
 
     lines = _LINE.findall(text)
     shown = [each.rstrip("\r\n") for each in lines]
-    kept, moved = _find_text(old, taken), _find_text(old, upcoming)
+    kept, moved = _find_text(old, places.taken), _find_text(old, places.upcoming)
     parts = _split(old, shown, kept)
     # Of several packages, nobody knows whose it is.
-    news = [] if name else _split(old, shown, moved, told=True)
+    news = [] if name else _split(old, shown, moved, filled=True)
+    like = places.taken or _choose_model(places)
+    marks = "#" * min(6, max(3, like.heading.level + 1 if like else 3))
     there = {line.strip() for part in (*parts, *news) for line in part.lines} - {""}
-    model = next((each for each in releases if not _is_pending(each)), upcoming)
-    like = taken or model
     lacking = [
-        _Part(title, _write_heading(old, like, title, below=True) if title else (), entries)
+        _Part(title, [f"{marks} {title}"] if title else [], entries)
         for title, entries in _list_lacking(body, there)
     ]
-    heading: Sequence[str] = _write_heading(old, like, _write_title(model, version, date, name))
-    if known and not _is_pending(known):
-        if not news and not lacking:
+    heading = _write_heading(like, version, date, name)
+    gap = [""]
+    if taken := places.taken:
+        if places.is_written and not news and not lacking:
             return mark + text
-        heading = shown[known.heading.start : known.heading.body]
-    gap = shown[taken.heading.body : kept.start] if taken and kept else [""]
-    section = [*heading, *gap, *_join(parts, [*news, *lacking])]
+        if places.is_written:
+            heading = shown[taken.heading.start]
+        gap = shown[taken.heading.start + 1 : kept.start] if kept else gap
+    section = [heading, *gap, *_join(parts, [*news, *lacking])]
 
-    if taken:
-        place = range(taken.heading.start, max(taken.heading.body, kept.stop))
-    elif upcoming:
-        place = moved if news else range(moved.stop, moved.stop)
-    elif releases:
-        above = _find_anchor(shown, releases[0].heading.start)
-        place = range(above, above)
-    else:
-        rest = any(each.strip() for each in shown[kept.stop :])
-        place = range(kept.stop, kept.stop if rest else len(lines))
+    place = _choose_place(places, shown, kept, moved, is_filled=bool(news))
     newline = lines[0].removeprefix(shown[0]) if lines else ""
     _splice(lines, place, section, newline or "\n")
     if taken and news:
         _splice(lines, moved, [], newline or "\n")
     written = "".join(lines)
-    new = read_changelog(written, names, is_rst=is_rst)
+    new = read_changelog(written, names)
     links = sorted(old.definitions.values())
     before = [line for at, line in links if at < place.start]
-    alone = read_changelog(
-        "\n".join([*before, *section, "", *(line for _, line in links)]), names, is_rst=old.is_rst
-    )
-    others = [each for each in own if each is not taken]
+    alone = read_changelog("\n".join([*before, *section, "", *(line for _, line in links)]), names)
+    others = [each for each in places.own if each is not taken]
     added = {line for part in lacking for line in part.lines}
     if (
         new is None
@@ -153,8 +132,55 @@ def add_section(
         or not any(new.find(version) is each for each in _list_releases(new, shared=bool(name)))
         or not _is_read_back(old, new, alone, version, others)
     ):
-        raise _refuse(path, f"that of {version} would be read otherwise, or change another one")
+        raise refusal(f"that of {version} would be read otherwise, or change another one")
     return mark + written
+
+
+def _refuse(path: str, section: Sequence[str]) -> Callable[[str], PlanError]:
+    word = "and" if path.lower().endswith(".rst") else "or"
+    hint = f'Set `changelog = "none"` in [version], {word} add the section by hand:'
+    shown = "\n".join([hint, "", *section])
+    return lambda why: refuse_edit(f"{path}: cannot add a section: {why}", shown)
+
+
+def _find_places(old: Changelog, version: str, replaces: str, *, is_shared: bool) -> _Places:
+    releases = _list_releases(old, shared=is_shared)
+    own = [each for each in releases if not is_shared or (each.said and each.said.ours)]
+    known, replaced = (
+        next((each for each in own if each is found), None)
+        for found in (old.find(version), old.find(replaces) if replaces else None)
+    )
+    upcoming = next((each for each in old.sections if is_unreleased(each.heading)), None)
+    if upcoming and releases and releases[0].heading.start < upcoming.heading.start:
+        upcoming = None
+    return _Places(
+        releases=releases,
+        own=own,
+        taken=known or replaced or next(filter(_is_pending, own[:1]), None),
+        is_written=known is not None and not _is_pending(known),
+        upcoming=upcoming,
+    )
+
+
+def _choose_model(places: _Places) -> Section | None:
+    """The section whose heading a new one is like."""
+    return next((each for each in places.releases if not _is_pending(each)), places.upcoming)
+
+
+def _choose_place(
+    places: _Places, shown: Sequence[str], kept: range, moved: range, *, is_filled: bool
+) -> range:
+    """The lines that make way for the section."""
+    if places.taken:
+        start = places.taken.heading.start
+        return range(start, max(start + 1, kept.stop))
+    if places.upcoming:
+        return moved if is_filled else range(moved.stop, moved.stop)
+    if places.releases:
+        above = _find_anchor(shown, places.releases[0].heading.start)
+        return range(above, above)
+    rest = any(each.strip() for each in shown[kept.stop :])
+    return range(kept.stop, kept.stop if rest else len(shown))
 
 
 def _list_releases(log: Changelog, *, shared: bool) -> list[Section]:
@@ -181,7 +207,7 @@ def _find_text(log: Changelog, section: Section | None) -> range:
     """The lines that say something, without what leads to the next heading or ends the file; of a
     file without sections, where it ends.
     """
-    start, stop = (section.heading.body, section.end) if section else (0, len(log.lines))
+    start, stop = (section.heading.start + 1, section.end) if section else (0, len(log.lines))
     while stop > start and _is_trailing(log, stop - 1):
         stop -= 1
     if section is None:
@@ -203,17 +229,21 @@ def _find_anchor(lines: Sequence[str], at: int) -> int:
     return found
 
 
-def _split(log: Changelog, lines: Sequence[str], body: range, *, told: bool = False) -> list[_Part]:
-    """`told` leaves out parts in which nothing stands."""
+def _split(
+    log: Changelog, lines: Sequence[str], body: range, *, filled: bool = False
+) -> list[_Part]:
+    """`filled` leaves out parts in which nothing stands."""
     headings = [each.heading for each in log.sections if each.heading.start in body]
     starts = [*(each.start for each in headings), body.stop]
     parts = [_Part("", (), [*lines[body.start : starts[0]]])]
     for number, each in enumerate(headings):
         stop = starts[number + 1]
         below = number + 1 < len(headings) and headings[number + 1].level > each.level
-        if not told or below or any(line.strip() for line in log.lines[each.body : stop]):
+        if not filled or below or any(line.strip() for line in log.lines[each.start + 1 : stop]):
             parts.append(
-                _Part(each.text, lines[each.start : each.body], [*lines[each.body : stop]])
+                _Part(
+                    each.text, lines[each.start : each.start + 1], [*lines[each.start + 1 : stop]]
+                )
             )
     return [each for each in parts if each.heading or any(line.strip() for line in each.lines)]
 
@@ -261,46 +291,12 @@ def _strip(lines: Sequence[str]) -> list[str]:
     return [*lines[told[0] : told[-1] + 1]] if told else []
 
 
-def _write_heading(
-    log: Changelog, like: Section | None, title: str, *, below: bool = False
-) -> list[str]:
-    """As that of a section like it, or one level below."""
-    heading = like.heading if like else None
-    level = (heading.level if heading else 2) + below
-    underlined = log.is_rst or (heading is not None and heading.body - heading.start > 1)
-    # In Markdown, underlines give two levels.
-    if not underlined or (below and not log.is_rst):
-        return [f"{'#' * min(6, max(level, 3 * below))} {title}"]
-    styles = [*log.styles, *(each for each in "=-\"'^" if each not in log.styles)]
-    style = styles[level - 1]
-    line = style[0] * len(title)
-    return [*[line] * (len(style) - 1), title, line]
-
-
-def _write_title(model: Section | None, version: str, date: str, name: str) -> str:
-    """The words of a heading, as `model` has them, else in a form that all tools know."""
+def _write_heading(model: Section | None, version: str, date: str, name: str) -> str:
+    """With the marks and brackets of the model."""
     label = f"{name} {version}".lstrip()
-    plain = f"{label} - {date}"
-    text = _LINK.sub(lambda link: link[1] or link[2] or "", model.heading.text) if model else ""
-    if model is None or model.said is None:
-        return f"[{label}] - {date}" if text.startswith("[") else plain
-    before, _, after = text.partition(model.said.version)
-    bracket = "]" if "[" in before else ""
-    if not _BEFORE.fullmatch(before) or DATE.search(before) or not after.startswith(bracket):
-        return plain
-    after = after.removeprefix(bracket).rstrip()
-    dated = _DATED.fullmatch(after)
-    if "." not in version and not dated and "." in model.said.version:
-        return plain  # beside others, a lone number is a version only with a date
-    if name and (other := _OTHER_NAME.fullmatch(before)):
-        before = f"{other[1]}{name}{other[2] or ' '}{other[3]}"
-    ending = f"{dated[1]}{date}{dated[2]}" if dated else f" - {date}" if after else ""
-    title, last = f"{before}{version}{bracket}{ending}", model.said.version
-    compared = _COMPARED.search(model.heading.text[:_MAX_LINKED])
-    if not compared or last not in compared[1] or last not in compared[3]:
-        return title
-    shown, tag = (each.replace(last, version) for each in (compared[1], compared[3]))
-    return title.replace(shown, f"[{shown}]({compared[2]}{compared[3]}...{tag})", 1)
+    if model and model.heading.text.startswith("["):
+        label = f"[{label}]"
+    return f"{'#' * (model.heading.level if model else 2)} {label} - {date}"
 
 
 def _splice(lines: list[str], place: range, new: Sequence[str], newline: str) -> None:
@@ -332,11 +328,4 @@ def _is_read_back(
         (now := new.find(each.said.version)) and new.read(now) == old.read(each)
         for each in others
         if each.said and old.find(each.said.version) is each
-    )
-
-
-def _refuse(path: str, why: str) -> PlanError:
-    return refuse_edit(
-        f"{path}: cannot add a section: {why}",
-        'Write the section by hand, or set `changelog = "none"` in [version].',
     )

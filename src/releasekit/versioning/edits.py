@@ -26,8 +26,6 @@ class Edits:
 
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
-        # Packages whose names change with their versions.
-        self.renamed: dict[PackageId, PackageId] = {}
         # Packages that no version was decided for, and that move along with those that got one.
         self.moved: dict[PackageId, str] = {}
         self._places: dict[Path, Path] = {}

@@ -89,10 +89,9 @@ def test_a_release_md_has_headings_of_its_own() -> None:
     assert told(Past({"core/RELEASE.md": log}, ["Work"])) == "- New."
 
 
-def test_the_name_of_a_file_says_that_it_is_restructured_text() -> None:
+def test_of_a_change_log_that_is_no_markdown_nothing_is_taken() -> None:
     log = "1.1.0\n-----\n\n- New, :func:`run`.\n\n1.0.0\n-----\n\n- Old.\n"
-    assert told(Past({"core/CHANGES.rst": log})) == "- New, `run`."
-    assert told(Past({"core/CHANGES.md": log})) == "- New, :func:`run`."
+    assert "Work" in told(Past({"core/CHANGES.rst": log}, ["Work"]))
 
 
 def test_that_of_a_directory_beside_it_counts_where_that_is_said() -> None:

@@ -96,7 +96,7 @@ def test_a_version_is_written_where_it_stands(
     ("config", "versions", "message"),
     [
         (
-            'version-file = "VERSION"\nmajor = "refuse"',
+            'version-file = "VERSION"',
             {"a.b/m": "2.0.0", "a.b/m/one": "1.3.0"},
             "go.mod: v2.0.0 does not belong to a.b/m; write a version of v0 or v1, or `module a",
         ),

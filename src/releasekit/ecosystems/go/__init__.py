@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, ClassVar, Final
 
 from releasekit.config.declaration import Declaration, EcosystemDeclaration, Manifests, Setup, Tool
 from releasekit.config.tables import Option, OptionTable, remote_name, string
@@ -51,13 +51,6 @@ class Options(OptionTable):
         bool,
         Option("Ask the module proxy; if `false`, a tag on the remote is all there is to see."),
     ] = True
-    major: Annotated[
-        Literal["rewrite", "refuse"],
-        Option(
-            "What `version` does with a module that gets another major version from 2 on: it may "
-            "`rewrite` its path, in go.mod and in all imports here, or `refuse`."
-        ),
-    ] = "rewrite"
     verify: Annotated[bool, Option("Build each module as it will be published.")] = True
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from releasekit.ecosystems.go import paths
@@ -25,7 +26,6 @@ def edit_versions(
     config_file: Path,
 ) -> None:
     """As `interface.Target.edit_versions`."""
-    renamed = {old.name: new.name for old, new in edits.renamed.items()}
     wanted: dict[Place, str] = {modules[path].version_place: versions[path] for path in versions}
     keys = [place for place in wanted if isinstance(place, tuple)]
     text = (edits.read(config_file) or "") if keys else ""
@@ -34,12 +34,11 @@ def edit_versions(
     for path, module in modules.items():
         where = module.manifest.relative_to(edits.root)
         place, version = module.version_place, versions.get(path, "")
-        path_then = renamed.get(path, path)
-        if version and (trouble := paths.trouble_with_version(path_then, f"v{version}")):
-            hint = "Change the module path by hand first: in go.mod, and in all imports."
-            refused.append((f"{where}: {trouble}", hint))
+        spelled = spell_place(place, edits.root)
+        if version and (trouble := paths.trouble_with_version(path, f"v{version}")):
+            refused.append((f"{where}: {trouble}", _advise(path, version, where, spelled)))
         if not version and place in wanted:
-            moves = f"{spell_place(place, edits.root)} is going to be {wanted[place]}"
+            moves = f"{spelled} is going to be {wanted[place]}"
             hint = "Release both, or give one a version of its own below [go.versions]."
             refused.append((f"{where}: keeps {module.version}, and {moves}", hint))
     for place in keys:
@@ -54,6 +53,18 @@ def edit_versions(
         if isinstance(place, Path):
             text = edits.read(place) or ""
             edits.write(place, _replace(text, {find_in_file(text, place): version}))
+
+
+def _advise(path: str, version: str, where: Path, place: str) -> str:
+    """How the module gets the path of another major version.
+    https://go.dev/ref/mod#major-version-suffixes
+    """
+    major = paths.parse_version(f"v{version}").release[0]
+    new = f"{paths.split_major(path)[0]}{f'/v{major}' if major >= 2 else ''}"
+    if path.startswith("gopkg.in/"):
+        return "Change the module path by hand: in go.mod, and in all imports."
+    command = f"go mod edit -module={quote(new)} {quote(where.as_posix())}"
+    return f"Run `{command}`, write {new} in all imports, and {version} in {place}."
 
 
 def _replace(text: str, versions: Mapping[tuple[int, int], str]) -> str:

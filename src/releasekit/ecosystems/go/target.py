@@ -12,7 +12,6 @@ from releasekit.config.locations import FILENAME
 from releasekit.config.values import Directory
 from releasekit.ecosystems.go import OFFICIAL, discover, gomod, paths, release
 from releasekit.ecosystems.go.edit import edit_versions
-from releasekit.ecosystems.go.major import find_moved, move_modules
 from releasekit.ecosystems.go.module_zip import list_outside, packs
 from releasekit.ecosystems.go.registry import ProxyDirectory, TagRegistry
 from releasekit.ecosystems.go.release import ModuleBatch
@@ -134,15 +133,7 @@ class GoTarget(Target):
         self, versions: Mapping[str, str], edits: Edits, /, *, ranges: Ranges
     ) -> Collection[str]:
         del ranges  # a requirement is a minimum, and publishing raises it
-        modules = self._modules
-        if self._go.options.major == "rewrite":
-            moved = find_moved(modules, versions)
-            move_modules(moved, versions, modules, edits)
-            edits.renamed |= {
-                PackageId(discover.ECOSYSTEM, old): PackageId(discover.ECOSYSTEM, new)
-                for old, new in moved.items()
-            }
-        edit_versions(modules, versions, edits, edits.root / self._go.config_file)
+        edit_versions(self._modules, versions, edits, edits.root / self._go.config_file)
         return ()
 
     def version_at(self, package: Package, read: Read, /) -> str:
