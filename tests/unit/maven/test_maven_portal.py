@@ -61,13 +61,7 @@ def deploy(there: Server, root: Path, artifacts: tuple[Artifact, ...], **table: 
 
     async def main() -> None:
         async with services(there, config) as given:
-            options = Options.from_table(table)
-            registry = Portal(
-                *portal.open_portal(config, options, given),
-                config.state_directory,
-                automatic=options.publishing == "automatic",
-                first_pause_s=0.0,
-            )
+            registry = Portal(config, Options.from_table(table), given, first_pause_s=0.0)
             await registry.upload(package, artifacts)
 
     asyncio.run(main())
@@ -347,8 +341,7 @@ def test_a_user_token_that_the_portal_does_not_know_is_told_before_anything_is_s
 
         async def main() -> RightsFound:
             async with services(there, config) as given:
-                opened = portal.open_portal(config, Options.from_table({}), given)
-                registry = Portal(*opened, config.state_directory, automatic=False)
+                registry = Portal(config, Options.from_table({}), given)
                 return await registry.find_rights([package], proving=False)
 
         return asyncio.run(main()), there.requests
