@@ -216,9 +216,7 @@ class Held:
     paged: Sequence[Result]
 
     @classmethod
-    def of(
-        cls, report: Report, where: str, is_chosen: Callable[[str], bool] = lambda _: True
-    ) -> Self:
+    def of(cls, report: Report, where: str, is_chosen: Callable[[str], bool]) -> Self:
         """Of the ecosystems that are chosen. Raises ConfigError that names `where`, the file, for
         results with a cycle, or with a staged package whose files are not on record.
         """

@@ -68,7 +68,8 @@ async def run(config: Config, session: Session) -> int:
         if pages:
             print(log_line(pages), file=session.out)
         elif not held.recorded:
-            print(f"{log_line(where)}: nothing of this run waits for approval", file=session.out)
+            what = ", ".join(config.ecosystem) or "this run"
+            print(f"{log_line(where)}: nothing of {what} waits for approval", file=session.out)
         if not held.recorded:
             return 1 if pages else 0
         async with Group() as group:
@@ -299,7 +300,9 @@ class _Decision:
                 f"Approved. {few(behind)} {verb} for this elsewhere: run `releasekit publish`, or "
                 "the workflow that releases, once more."
             )
-        return f"Approved.{'' if self.pages else ' There is nothing left to do for this release.'}"
+        if self.pages or self.config.ecosystem:
+            return "Approved."
+        return "Approved. There is nothing left to do for this release."
 
 
 def _clear_cancellation() -> None:

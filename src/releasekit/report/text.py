@@ -136,8 +136,8 @@ def package_url(result: Result) -> str:
 
 
 def split_staged(results: Iterable[Result]) -> tuple[list[Result], list[Result]]:
-    """What is staged: first what `approve` decides about, then what a person does, on the
-    page of a registry.
+    """What is staged: first what `approve` decides about, then what a person does, on the page of a
+    registry.
     """
     parts: tuple[list[Result], list[Result]] = ([], [])
     for each in results:

@@ -309,9 +309,13 @@ def test_a_file_sends_nobody_to_a_page_of_its_own(case: Case, page: str) -> None
 
 def test_a_chosen_ecosystem_leaves_the_others_out(case: Case) -> None:
     with_maven(case, on_page())
+    assert case.run(ecosystem=("go",)) == 0
+    assert case.out.getvalue().endswith("results.json: nothing of go waits for approval\n")
+    case.results = (CORE, WEB, on_page())
     assert case.run(ecosystem=("npm",)) == 0
     assert case.registry.approvals == ["core", "web"]
     assert "maven" not in case.out.getvalue()
+    assert case.out.getvalue().endswith("Approved.\n")
 
 
 def test_what_needs_something_on_a_page_is_not_approved(case: Case) -> None:
