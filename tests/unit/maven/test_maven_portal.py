@@ -15,7 +15,7 @@ from releasekit.ecosystems.interface import RightsFound
 from releasekit.ecosystems.maven import CENTRAL, Options, layout, portal
 from releasekit.ecosystems.maven.portal import Portal
 from releasekit.ecosystems.shared.artifacts import digested
-from releasekit.errors import PackageError, PlanError, Rejected, Transient
+from releasekit.errors import Denied, PackageError, PlanError, Rejected, Transient
 from releasekit.model import Action, Artifact, Package, PackageId, PlannedPackage
 from releasekit.problems import Problem
 from unit.maven.poms import gav, needs, write
@@ -83,6 +83,14 @@ def test_checked_and_then_published(root: Path) -> None:
     with zipfile.ZipFile(BytesIO(data)) as found:
         assert len(found.namelist()) == 2 * 3
         assert found.read("g/a/1.0/a-1.0.jar") == b"the bytes of a-1.0.jar"
+
+
+def test_a_publication_that_is_refused_is_told(root: Path) -> None:
+    """R15"""
+    there = server("VALIDATED")
+    there.answers["POST", f"{API}/deployment/one"] = [httpx.Response(403, text="not yours")]
+    with pytest.raises(Denied, match="publishing deployment one: HTTP 403 not yours"):
+        deploy(there, root, built(root))
 
 
 NO_SNAPSHOTS = (

@@ -183,10 +183,9 @@ class Deployments:
         self.server.explain(response, f"publishing deployment {identifier}", reading=False)
 
     async def drop(self, identifier: str) -> None:
-        """Drop a deployment that is VALIDATED or FAILED, unless it is gone."""
-        response = await self._send("DELETE", identifier)
-        if response.status_code != 404:
-            self.server.explain(response, f"dropping deployment {identifier}", reading=False)
+        """Ask once to drop a deployment that is FAILED; one that is left behind does no harm."""
+        with contextlib.suppress(PackageError):
+            await self._send("DELETE", identifier)
 
     @property
     def header(self) -> dict[str, str]:
@@ -400,9 +399,7 @@ class Portal:
             status = await self.deployments.status(asked.id)
             if status is None or status.state == "FAILED":
                 twin = await self._find_twin(made, status) if asked is made else None
-                # One that is left behind does no harm.
-                with contextlib.suppress(PackageError):
-                    await self.deployments.drop(asked.id)
+                await self.deployments.drop(asked.id)
                 if twin is None:
                     raise self._make_rejection(status)
                 asked = twin
