@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
-def recorded(
-    name: str, *, data: bytes | None = None, id_: str | None = None, tag: str = "latest"
-) -> Result:
+def recorded(name: str, *, data: bytes | None = None, tag: str = "latest") -> Result:
     """As results.json has a staged package; the bytes are made of its name."""
     package = Package(id=PackageId("npm", name), version="1.0.0", directory=Path(), manifest=Path())
     return Result(
@@ -33,7 +31,19 @@ def recorded(
         outcome=Outcome.STAGED,
         reason="",
         artifacts=(artifact(Path(f"{name}.tgz"), name.encode() if data is None else data),),
-        staged=Staged(id=f"id-{name}" if id_ is None else id_, tag=tag),
+        staged=Staged(id=f"id-{name}", tag=tag),
+    )
+
+
+def on_page(
+    name: str = "com.acme:core", page: str = "https://central.sonatype.com/publishing/deployments"
+) -> Result:
+    """As results.json has a staged package of a deployment of Maven Central."""
+    made = recorded(name)
+    return replace(
+        made,
+        package=replace(made.package, id=PackageId("maven", name)),
+        staged=Staged(id="28570f16", url=page),
     )
 
 
@@ -142,13 +152,14 @@ class FakeApproval:
         if self.reviews:
             self.reviews -= 1
             raise UnderReview(f"{waiting.name}: the review has not finished")
-        names = self._taken(waiting)
-        self.visible |= set(names)
-        self._settle(self.approvals, names)
+        self._take(waiting)
+        self.visible.add(waiting.name)
+        self._settle(self.approvals, waiting)
 
     async def reject(self, waiting: Waiting, code: str) -> None:
         self._check(code)
-        self._settle(self.rejections, self._taken(waiting))
+        self._take(waiting)
+        self._settle(self.rejections, waiting)
 
     async def confirmed(self, wanted: CodeWanted) -> str:
         self.confirmations.append(wanted.page)
@@ -161,15 +172,12 @@ class FakeApproval:
         if code not in self.codes:
             raise CodeWanted("a code, please", page=self.page)
 
-    def _taken(self, waiting: Waiting) -> list[str]:
+    def _take(self, waiting: Waiting) -> None:
         if self.trouble and not self.lost:
             raise self.trouble.pop(0)
-        names = [name for name, each in self.held.items() if each.id == waiting.id]
-        for name in names:
-            del self.held[name]
-        return names
+        del self.held[waiting.name]
 
-    def _settle(self, log: list[str], names: list[str]) -> None:
-        log += names
+    def _settle(self, log: list[str], waiting: Waiting) -> None:
+        log.append(waiting.name)
         if self.trouble:
             raise self.trouble.pop(0)

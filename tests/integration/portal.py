@@ -104,20 +104,6 @@ class PortalServer:
             del self.deployments[identifier]
         return allowed
 
-    def waiting_files(self, identifier: str) -> dict[str, bytes]:
-        """Of a deployment that has been found in order; the others are not to be tried yet."""
-        found = self.deployments.get(identifier)
-        return found.files if found and found.state == "VALIDATED" else {}
-
-    def purls(self, identifier: str) -> list[str]:
-        found = self.deployments[identifier]
-        poms = [PurePosixPath(name) for name in found.files if name.endswith(".pom")]
-        if found.state in {"PENDING", "VALIDATING"}:
-            return []
-        return [
-            f"pkg:maven/{'.'.join(pom.parts[:-3])}/{pom.parts[-3]}@{pom.parts[-2]}" for pom in poms
-        ]
-
     def faults(self, deployed: Deployed) -> dict[str, list[str]]:
         """As the portal checks them: checksums, signatures, no version that is there already."""
         errors: dict[str, list[str]] = {}
@@ -146,12 +132,7 @@ class _Handler(Handler):
 
     def do_GET(self) -> None:
         path = unquote(self.path)
-        if path.startswith(f"{_API}deployment/"):
-            identifier, _, name = path.removeprefix(f"{_API}deployment/").partition("/download/")
-            if self._known():
-                self.portal.requests.append("GET download")
-                self._file(self.portal.waiting_files(identifier).get(name))
-        elif path.startswith(f"{_API}published?"):
+        if path.startswith(f"{_API}published?"):
             if self._known():
                 self.send(200, body=b'{"published": false}')
         else:
@@ -172,12 +153,10 @@ class _Handler(Handler):
             self.send(201, body=taken.encode())
         elif what == "status" and query["id"] in self.portal.deployments:
             found = self.portal.look(query["id"])
-            purls = self.portal.purls(query["id"])
             answer = {
                 "deploymentName": found.name,
                 "deploymentState": found.state,
                 "errors": found.errors,
-                "purls": purls,
             }
             self.send(200, body=json.dumps(answer).encode())
         elif what.startswith("deployment/") and what[11:] in self.portal.deployments:

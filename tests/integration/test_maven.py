@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import shutil
 import signal
@@ -488,22 +487,12 @@ def test_a_dead_token_of_the_portal_keeps_all_back_before_anything_is_uploaded(
     assert run.outcomes == dict.fromkeys(SMALL_NAMES, "published")
 
 
-def approve(program: Program, workspace: Path, portal: PortalServer, results: Path) -> Run:
-    known = Program(program.home, {**program.environment, **portal.environment})
-    where = ["--working-directory", str(workspace), "--maven-registry", portal.url]
-    return known.run("approve", results, "--yes", *where)
-
-
-@pytest.mark.parametrize("by_hand", [False, True])
 def test_what_waits_at_the_portal_is_published_by_a_person(
-    portal_server: PortalServer,
-    small: Path,
-    program: Program,
-    tmp_path: Path,
-    *,
-    by_hand: bool,
+    portal_server: PortalServer, small: Path, program: Program
 ) -> None:
-    """R19: no run publishes it, or uploads it twice; once a person has, there is nothing to do."""
+    """R19: no run publishes it, or uploads it twice, nor does `approve`, which names the page; once
+    a person has, there is nothing to do.
+    """
 
     def stage() -> Run:
         return through_portal(program, small, portal_server, "--stage", "always")
@@ -521,15 +510,19 @@ def test_what_waits_at_the_portal_is_published_by_a_person(
     assert portal_server.requests.count("POST upload") == 1
     assert deployed.state == "VALIDATED"
 
-    if by_hand:
-        portal_server.publish(identifier)
-        portal_server.look(identifier)
-    else:
-        results = tmp_path / "staged.json"
-        results.write_text(json.dumps(run.results))
-        done = approve(program, small, portal_server, results)
-        assert done.code == 0, done.out + done.err
-        assert portal_server.requests.count("POST deployment") == 1
+    asked = len(portal_server.requests)
+    page = f"{portal_server.url.rstrip('/')}/publishing/deployments"
+    assert f"Press Publish or Drop at {page} for maven:" in run.out
+    here = ["--working-directory", str(small), "--maven-registry", portal_server.url]
+    for command in ("approve", "reject"):
+        told = program.run(command, *here, "--yes")
+        assert told.code == 1, told.out + told.err
+        assert all(f"maven:{name}" in told.out for name in SMALL_NAMES)
+        assert page in told.out
+    assert len(portal_server.requests) == asked
+
+    portal_server.publish(identifier)
+    portal_server.look(identifier)
     assert portal_server.files == deployed.files
     assert stage().results["result"] == "noop"
     assert portal_server.requests.count("POST upload") == 1

@@ -9,7 +9,6 @@ import asyncio
 import itertools
 from dataclasses import dataclass, replace
 from functools import partial
-from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from releasekit.aio import backoff, gather_all, growing_pauses
@@ -17,7 +16,6 @@ from releasekit.errors import (
     CodeWanted,
     DigestMismatch,
     PackageError,
-    PlanError,
     Rejected,
     ReleasekitError,
     Transient,
@@ -28,7 +26,7 @@ from releasekit.report.text import seconds
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping
 
     from releasekit.approval.review import Examined
     from releasekit.ecosystems.approval import Approval, Waiting
@@ -59,26 +57,6 @@ class ApprovalResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApprovalUnit:
-    """What one request approves: a package, or a deployment of several. `needs` are the packages
-    outside of it that go first; `gates` says whether another unit waits for it.
-    """
-
-    id: str
-    members: tuple[Examined, ...]
-    needs: frozenset[PackageId]
-    gates: bool
-
-    @property
-    def names(self) -> list[PackageId]:
-        return [each.recorded.package.id for each in self.members]
-
-    @property
-    def ecosystem(self) -> str:
-        return self.names[0].ecosystem
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalPolicy:
     """With `visible`, a dependent waits until the registry shows what it needs."""
 
@@ -88,47 +66,15 @@ class ApprovalPolicy:
     base_delay_s: float
 
 
-def group_units(
-    examined: Mapping[PackageId, Examined], needs: Mapping[PackageId, frozenset[PackageId]]
-) -> list[ApprovalUnit]:
-    """Units in the order of `examined`, which has dependencies first. Raises PlanError where two
-    deployments need each other.
-    """
-    groups: dict[tuple[str, str], list[PackageId]] = {}
-    for name, each in examined.items():
-        # A version that waits no more has no id; its name stands in for it.
-        id_ = each.waiting.id if each.waiting else f"={name}"
-        groups.setdefault((name.ecosystem, id_), []).append(name)
-    needed = frozenset().union(*needs.values())
-    units = [
-        ApprovalUnit(
-            id=id_,
-            members=tuple(examined[name] for name in names),
-            needs=frozenset().union(*(needs[name] for name in names)) - set(names),
-            gates=any(name in needed for name in names),
-        )
-        for (_, id_), names in groups.items()
-    ]
-    of = {name: place for place, unit in enumerate(units) for name in unit.names}
-    try:
-        TopologicalSorter(
-            {place: {of[name] for name in unit.needs} for place, unit in enumerate(units)}
-        ).prepare()
-    except CycleError as error:
-        first, second, *_ = (units[place].names[0] for place in error.args[1])
-        raise PlanError(
-            f"{first} and {second} wait in deployments that need each other",
-            problem=Problem.ALL_AT_ONCE,
-        ) from error
-    return units
-
-
 class ApprovalRun:
-    """Approves one release. `codes` and `approvals` are by ecosystem; `say` gets progress lines."""
+    """Approves one release. `needs` are the packages that go first; `codes` and `approvals` are by
+    ecosystem; `say` gets progress lines.
+    """
 
     def __init__(
         self,
-        units: Sequence[ApprovalUnit],
+        examined: Mapping[PackageId, Examined],
+        needs: Mapping[PackageId, frozenset[PackageId]],
         approvals: Mapping[str, Approval],
         codes: Mapping[str, Codes],
         *,
@@ -136,7 +82,9 @@ class ApprovalRun:
         say: Callable[[str], None],
         rng: random.Random,
     ) -> None:
-        self._units = units
+        self._examined = examined
+        self._needs = needs
+        self._needed = frozenset().union(*needs.values())
         self._approvals = approvals
         self._codes = codes
         self._terms = terms
@@ -150,48 +98,46 @@ class ApprovalRun:
     async def run(self) -> None:
         """Returns when nothing is left to do; `endings` hold after a cancellation too."""
         loop = asyncio.get_running_loop()
-        self._passed = {name: loop.create_future() for unit in self._units for name in unit.names}
-        await gather_all(map(self._settle, self._units))
+        self._passed = {name: loop.create_future() for name in self._examined}
+        await gather_all(map(self._settle, self._examined))
         if self._over is not None:
             raise self._over
 
-    async def _settle(self, unit: ApprovalUnit) -> None:
+    async def _settle(self, name: PackageId) -> None:
         is_through = False
         try:
-            ending = await self._result_of(unit)
-            self._end(unit, ending)
+            ending = await self._result_of(name)
+            self._end(name, ending)
             is_through = ending.is_out and (
-                not unit.gates or await self._release_dependents(unit, ending)
+                name not in self._needed or await self._release_dependents(name, ending)
             )
         finally:
-            for name in unit.names:
-                self._passed[name].set_result(is_through)
+            self._passed[name].set_result(is_through)
 
-    def _end(self, unit: ApprovalUnit, ending: ApprovalResult) -> None:
-        for name in unit.names:
-            self.endings[name] = ending
-            told = ending.state if ending.is_out else f"{ending.state}: {ending.reason}"
-            self._say(f"{name}: {told}")
+    def _end(self, name: PackageId, ending: ApprovalResult) -> None:
+        self.endings[name] = ending
+        told = ending.state if ending.is_out else f"{ending.state}: {ending.reason}"
+        self._say(f"{name}: {told}")
 
-    async def _result_of(self, unit: ApprovalUnit) -> ApprovalResult:
-        for name in sorted(unit.needs):
-            if not await self._passed[name]:
-                first = self.endings[name]
+    async def _result_of(self, name: PackageId) -> ApprovalResult:
+        for need in sorted(self._needs[name]):
+            if not await self._passed[need]:
+                first = self.endings[need]
                 why = "is not visible yet" if first.is_out else f"is {first.state}"
                 return ApprovalResult(
                     state="blocked",
-                    reason=f"needs {name}, which {why}",
+                    reason=f"needs {need}, which {why}",
                     hint="Run the same command again once that is settled.",
                 )
-        refused = next((each.refusal for each in unit.members if each.refusal), None)
-        if refused is not None:
-            return _make_result("failed", refused)
+        examined = self._examined[name]
+        if examined.refusal is not None:
+            return _make_result("failed", examined.refusal)
         try:
-            if all(each.visible for each in unit.members):
+            if examined.visible:
                 return ApprovalResult(state="published", reason="everybody sees it already")
-            if any(each.waiting for each in unit.members):
-                return await self._approve(unit)
-            return await self._await_visible(unit)
+            if examined.waiting is not None:
+                return await self._approve(name, examined.waiting)
+            return await self._await_visible(name)
         except NoCode as error:
             self._over = error
             return _make_result("waiting", error)
@@ -200,9 +146,8 @@ class ApprovalRun:
         except PackageError as error:
             return _make_result("failed", error)
 
-    async def _approve(self, unit: ApprovalUnit) -> ApprovalResult:
-        approval = self._approvals[unit.ecosystem]
-        waiting = next(each.waiting for each in unit.members if each.waiting)
+    async def _approve(self, name: PackageId, waiting: Waiting) -> ApprovalResult:
+        approval, recorded = self._approvals[name.ecosystem], self._examined[name].recorded
         until = asyncio.get_running_loop().time() + self._terms.max_wait_s
         pauses = growing_pauses(FIRST_PAUSE_S, LONGEST_PAUSE_S)
         failures = 0
@@ -210,19 +155,19 @@ class ApprovalRun:
             if self._over is not None:
                 raise self._over
             try:
-                await self._codes[unit.ecosystem].run_with_code(
-                    partial(self._attempt, unit, waiting)
+                await self._codes[name.ecosystem].run_with_code(
+                    partial(self._attempt, name, waiting)
                 )
             except UnderReview as error:
                 pause_s = max(next(pauses), error.retry_after or 0.0)
                 if asyncio.get_running_loop().time() + pause_s > until:
                     return ApprovalResult(state="waiting", reason=str(error), hint=_LATER)
-                self._say(f"{_names(unit)}: still under review; again in {seconds(pause_s)}")
+                self._say(f"{name}: still under review; again in {seconds(pause_s)}")
                 await asyncio.sleep(pause_s)
             except PackageError as error:
                 # Whatever the answer was, what counts is whether the version still waits.
-                if await approval.waiting(unit.members[0].recorded) is None:
-                    return await self._await_visible(unit)
+                if await approval.waiting(recorded) is None:
+                    return await self._await_visible(name)
                 failures += 1
                 if not isinstance(error, Transient) or failures > self._terms.max_retries:
                     raise
@@ -234,63 +179,61 @@ class ApprovalRun:
             else:
                 return ApprovalResult(state="approved", reason="approved")
 
-    async def _attempt(self, unit: ApprovalUnit, waiting: Waiting, code: str) -> None:
+    async def _attempt(self, name: PackageId, waiting: Waiting, code: str) -> None:
         try:
-            await self._approvals[unit.ecosystem].approve(waiting, code)
+            await self._approvals[name.ecosystem].approve(waiting, code)
         except asyncio.CancelledError:
-            self._end(unit, STOPPED)
+            self._end(name, STOPPED)
             raise
 
-    async def _await_visible(self, unit: ApprovalUnit) -> ApprovalResult:
+    async def _await_visible(self, name: PackageId) -> ApprovalResult:
         """The version waits no more: approved, by this command or another, and perhaps still being
         scanned; or rejected.
         """
         limit_s = min(SCAN_S, self._terms.max_wait_s)
-        if await self._become_visible(unit, limit_s, "it waits no more; watching for it"):
+        if await self._become_visible(name, limit_s, "it waits no more; watching for it"):
             return ApprovalResult(state="published", reason="approved before")
         raise Rejected(
-            f"{_names(unit)}: it neither waits any more, nor is it visible after "
+            f"{name}: it neither waits any more, nor is it visible after "
             f"{seconds(limit_s)}: it was rejected, or the registry has dropped it",
             hint="Its maintainer bumps the version and runs the release again.",
             problem=Problem.CANNOT_APPROVE,
         )
 
-    async def _release_dependents(self, unit: ApprovalUnit, ending: ApprovalResult) -> bool:
+    async def _release_dependents(self, name: PackageId, ending: ApprovalResult) -> bool:
         """Whether dependents may go on."""
         if not self._terms.visible or ending.state == "published":
             return True
         try:
-            return await self._become_visible(unit, self._terms.max_wait_s)
+            return await self._become_visible(name, self._terms.max_wait_s)
         except DigestMismatch as error:
-            self._end(unit, _make_result("failed", error))
+            self._end(name, _make_result("failed", error))
             return False
         except PackageError as error:
-            self._end(unit, replace(ending, reason=f"approved, and not seen yet: {error}"))
+            self._end(name, replace(ending, reason=f"approved, and not seen yet: {error}"))
             return False
 
     async def _become_visible(
-        self, unit: ApprovalUnit, limit_s: float, told: str = "waiting until everybody sees it"
+        self, name: PackageId, limit_s: float, told: str = "waiting until everybody sees it"
     ) -> bool:
         """Raises DigestMismatch where what is visible is not what was built."""
         until = asyncio.get_running_loop().time() + limit_s
         pauses = growing_pauses(FIRST_PAUSE_S, LONGEST_PAUSE_S)
         said = False
-        left = list(unit.members)
-        while True:
-            left = [each for each in left if not await self._sees(unit, each)]
-            if not left:
-                return True
+        while not await self._sees(name):
             pause_s = next(pauses)
             if asyncio.get_running_loop().time() + pause_s > until:
                 return False
             if not said:
-                self._say(f"{_names(unit)}: {told}, for up to {seconds(limit_s)}")
+                self._say(f"{name}: {told}, for up to {seconds(limit_s)}")
                 said = True
             await asyncio.sleep(pause_s)
+        return True
 
-    async def _sees(self, unit: ApprovalUnit, each: Examined) -> bool:
+    async def _sees(self, name: PackageId) -> bool:
+        each = self._examined[name]
         try:
-            return await self._approvals[unit.ecosystem].is_visible(each.recorded, each.place)
+            return await self._approvals[name.ecosystem].is_visible(each.recorded, each.place)
         except Transient:
             return False  # asked again, until the wait is over
 
@@ -311,20 +254,15 @@ def _unknown(error: PackageError) -> ApprovalResult:
     return ApprovalResult(state="unknown", reason=str(error), hint=_LATER)
 
 
-def _names(unit: ApprovalUnit) -> str:
-    return ", ".join(map(str, unit.names[:3])) + (", …" if len(unit.names) > 3 else "")
-
-
 async def reject(
-    unit: ApprovalUnit, approval: Approval, codes: Codes, *, max_retries: int
+    examined: Examined, approval: Approval, codes: Codes, *, max_retries: int
 ) -> ApprovalResult:
-    """Reject one unit, unless it is not what the run staged."""
-    refused = next((each.refusal for each in unit.members if each.refusal), None)
-    if refused is not None:
-        return _make_result("failed", refused)
-    waiting = next((each.waiting for each in unit.members if each.waiting), None)
+    """Reject one version, unless it is not what the run staged."""
+    if examined.refusal is not None:
+        return _make_result("failed", examined.refusal)
+    waiting = examined.waiting
     if waiting is None:
-        if any(each.visible for each in unit.members):
+        if examined.visible:
             return ApprovalResult(
                 state="failed",
                 reason="it is published, and cannot be rejected any more",
@@ -336,7 +274,7 @@ async def reject(
             await codes.run_with_code(lambda code: approval.reject(waiting, code))
         except PackageError as error:
             try:
-                if await approval.waiting(unit.members[0].recorded) is None:
+                if await approval.waiting(examined.recorded) is None:
                     break
             except PackageError as unanswered:
                 return _unknown(unanswered)

@@ -15,9 +15,10 @@ from releasekit.problems import Problem
 from releasekit.report.joined import publish_order
 from releasekit.report.mermaid import layers
 from releasekit.report.review import Change, Review
+from releasekit.report.text import split_staged
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.ecosystems.approval import Approval, Contents, Waiting
@@ -205,21 +206,26 @@ class Held:
     """What a run left to be approved, from its results alone. `recorded` are the staged results,
     dependencies first; `needs` are the edges among them. `behind` maps each blocked package to what
     it waits for, directly or not; `lacks` maps a staged package to needs that are neither published
-    nor staged.
+    nor staged. Of `paged` results a person decides on the page of the registry.
     """
 
     recorded: Mapping[PackageId, Result]
     needs: Mapping[PackageId, frozenset[PackageId]]
     behind: Mapping[PackageId, frozenset[PackageId]]
     lacks: Mapping[PackageId, frozenset[PackageId]]
+    paged: Sequence[Result]
 
     @classmethod
-    def of(cls, report: Report, where: str) -> Self:
-        """Raises ConfigError that names `where`, the file, for results with a cycle, or with a
-        staged package whose files are not on record.
+    def of(cls, report: Report, where: str, is_chosen: Callable[[str], bool]) -> Self:
+        """Of the ecosystems that are chosen. Raises ConfigError that names `where`, the file, for
+        results with a cycle, or with a staged package whose files are not on record.
         """
         results = {result.package.id: result for result in report.results}
-        staged = {name for name, each in results.items() if each.outcome is Outcome.STAGED}
+        commanded, paged = (
+            [each for each in part if is_chosen(each.package.id.ecosystem)]
+            for part in split_staged(report.results)
+        )
+        staged = {each.package.id for each in commanded}
         for name in sorted(staged):
             if not results[name].artifacts or results[name].staged is None:
                 raise ConfigError(
@@ -248,6 +254,7 @@ class Held:
                 if reach[name] and name in results and results[name].outcome is Outcome.BLOCKED
             },
             {name: lacks[name] for name in order if name in staged and lacks[name]},
+            paged,
         )
 
     def levels(self) -> Mapping[PackageId, int]:

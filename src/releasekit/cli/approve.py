@@ -14,10 +14,8 @@ from releasekit.approval.decide import (
     ApprovalPolicy,
     ApprovalResult,
     ApprovalRun,
-    ApprovalUnit,
     Codes,
     NoCode,
-    group_units,
     reject,
 )
 from releasekit.approval.review import AT_ONCE, Examined, Held, build_review, examine
@@ -36,7 +34,7 @@ from releasekit.plan.registries import find_unnamed, refuse_unnamed
 from releasekit.problems import Problem
 from releasekit.report.review import show_review
 from releasekit.report.tables import approval_table
-from releasekit.report.text import few, packages
+from releasekit.report.text import describe_pages, few, package_url, packages
 from releasekit.scheduler.retries import WaitBudget
 from releasekit.state import run_logs
 from releasekit.state.run_logs import Logs
@@ -65,10 +63,15 @@ async def run(config: Config, session: Session) -> int:
     interruption = Interruption("cancelled; run it again: it goes on with what still waits")
     with interruption, collect(request_logger(session, verbose=config.verbose, mode=config.mode)):
         report, where, run = await load_recorded(config, session)
-        held = Held.of(report, where)
+        held = Held.of(report, where, config.package_filter.has_ecosystem)
+        pages = _describe_pages(held, config, session)
+        if pages:
+            print(log_line(pages), file=session.out)
+        elif not held.recorded:
+            what = ", ".join(config.ecosystem) or "this run"
+            print(f"{log_line(where)}: nothing of {what} waits for approval", file=session.out)
         if not held.recorded:
-            print(f"{log_line(where)}: nothing of this run waits for approval", file=session.out)
-            return 0
+            return 1 if pages else 0
         async with Group() as group:
             name = run_logs.name_of("decide", datetime.now(UTC))
             services = Services.of(
@@ -102,8 +105,27 @@ async def run(config: Config, session: Session) -> int:
             for approval in approvals.values():
                 approval.check_credentials()
             into = await group.enter(scratch(session.credentials.environment))
-            decision = _Decision(config, session, report, run, held, approvals, into)
+            decision = _Decision(config, session, report, run, held, approvals, into, pages)
             return await decision.decide()
+
+
+def _describe_pages(held: Held, config: Config, session: Session) -> str:
+    """What a person has to do elsewhere, or nothing. Raises ConfigError for a page that is not of
+    the registry here: anybody may have written the results.
+    """
+    for each in held.paged:
+        declaration = session.ecosystems[each.package.id.ecosystem]
+        option = declaration.registry.name
+        registry = config.registry_url(declaration.name, default=declaration.default_registry)
+        page = package_url(each)
+        if page and not page.startswith(f"{registry.text.rstrip('/')}/"):
+            raise ConfigError(
+                f"{each.package.id} waits at {page}, and {option} is {registry}",
+                hint=f"Add --{option} and the registry of that page if that is where it waits.",
+                problem=Problem.APPROVAL,
+            )
+    pages = describe_pages(held.paged, len(held.paged))
+    return pages and f"{pages}: `{config.mode}` leaves that to you."
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +139,8 @@ class _Decision:
     held: Held
     approvals: Mapping[str, Approval]
     into: Path
+    # What is left to do on a page; nothing here has a part in it.
+    pages: str
 
     @property
     def approving(self) -> bool:
@@ -134,15 +158,14 @@ class _Decision:
         if waiting and not await self._ask(len(waiting), terminal):
             print("Nothing was decided.", file=session.out)
             return 1
-        units = group_units(examined, self.held.needs)
         codes = {
             name: Codes(approval, self._given_code(name), terminal)
             for name, approval in self.approvals.items()
         }
         if self.approving:
-            endings, interrupted = await self._approve(units, codes)
+            endings, interrupted = await self._approve(examined, codes)
         else:
-            endings, interrupted = await self._reject(units, codes)
+            endings, interrupted = await self._reject(examined, codes)
         return self._tell(endings, interrupted=interrupted)
 
     async def _examine_all(self) -> dict[PackageId, Examined]:
@@ -192,10 +215,11 @@ class _Decision:
         return code.reveal() if code else ""
 
     async def _approve(
-        self, units: list[ApprovalUnit], codes: Mapping[str, Codes]
+        self, examined: Mapping[PackageId, Examined], codes: Mapping[str, Codes]
     ) -> tuple[dict[PackageId, ApprovalResult], bool]:
         run = ApprovalRun(
-            units,
+            examined,
+            self.held.needs,
             self.approvals,
             codes,
             terms=ApprovalPolicy(
@@ -217,21 +241,20 @@ class _Decision:
         return run.endings, False
 
     async def _reject(
-        self, units: list[ApprovalUnit], codes: Mapping[str, Codes]
+        self, examined: Mapping[PackageId, Examined], codes: Mapping[str, Codes]
     ) -> tuple[dict[PackageId, ApprovalResult], bool]:
         endings: dict[PackageId, ApprovalResult] = {}
         try:
             # Dependencies go last, so that what is left can still be approved at any time.
-            for unit in reversed(units):
-                endings |= dict.fromkeys(unit.names, STOPPED)
-                ending = await reject(
-                    unit,
-                    self.approvals[unit.ecosystem],
-                    codes[unit.ecosystem],
+            for name, each in reversed([*examined.items()]):
+                endings[name] = STOPPED
+                endings[name] = await reject(
+                    each,
+                    self.approvals[name.ecosystem],
+                    codes[name.ecosystem],
                     max_retries=self.config.max_retries,
                 )
-                endings |= dict.fromkeys(unit.names, ending)
-                self._say(f"{', '.join(map(str, unit.names))}: {ending.state}")
+                self._say(f"{name}: {endings[name].state}")
         except asyncio.CancelledError:
             _clear_cancellation()
             return endings, True
@@ -256,9 +279,11 @@ class _Decision:
         wanted = {"approved", "published"} if self.approving else {"rejected"}
         done = all(each.state in wanted for _, _, each in rows)
         print(log_line(self._next_step(done=done)), file=out, flush=True)
+        if self.pages:
+            print(log_line(self.pages), file=out, flush=True)
         if interrupted:
             return INTERRUPTED
-        return 0 if done else 1
+        return 0 if done and not self.pages else 1
 
     def _next_step(self, *, done: bool) -> str:
         if not done:
@@ -275,6 +300,8 @@ class _Decision:
                 f"Approved. {few(behind)} {verb} for this elsewhere: run `releasekit publish`, or "
                 "the workflow that releases, once more."
             )
+        if self.pages or self.config.ecosystem:
+            return "Approved."
         return "Approved. There is nothing left to do for this release."
 
 

@@ -137,7 +137,6 @@ _CREDENTIALS: Final = """\
 credentials, as variables:
   RELEASEKIT_NPM_TOKEN    default: the login of `npm login`
   RELEASEKIT_NPM_OTP      a one-time code, where no terminal can ask for it
-  RELEASEKIT_MAVEN_USERNAME, RELEASEKIT_MAVEN_PASSWORD
   GH_TOKEN                for --run: reads the artifacts of the run
 """
 

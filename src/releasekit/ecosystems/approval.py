@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """What a registry says of a version that waits. All that has one `id` is approved, and
-    rejected, at once. `by` has staged it; `tag` is empty without dist-tags.
+    """What a registry says of a version that waits. `by` has staged it; `tag` is empty without
+    dist-tags.
     """
 
     id: str
@@ -83,7 +83,7 @@ class Approval(Protocol):
         """
 
     async def reject(self, waiting: Waiting, code: str) -> None:
-        """As `approve`; what is rejected is gone, with all that has its id."""
+        """As `approve`; what is rejected is gone."""
 
     async def confirmed(self, wanted: CodeWanted) -> str:
         """Wait until a person has been at `wanted.page`, and return the code that comes of it."""

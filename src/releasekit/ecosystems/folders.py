@@ -54,6 +54,5 @@ def discovery(ecosystem: EcosystemDeclaration, config: Config, services: Service
 def approval(ecosystem: EcosystemDeclaration, config: Config, services: Services) -> Approval:
     """Of an ecosystem that `approves`. Raises ConfigError for a registry that cannot be used."""
     module = import_module(f"{ecosystem.folder}.approval")
-    approval_of: Callable[[Config, OptionTable, Services], Approval] = module.approval
-    options = ecosystem.options.from_table(config.ecosystem_tables.get(ecosystem.name, {}))
-    return approval_of(config, options, services)
+    approval_of: Callable[[Config, Services], Approval] = module.approval
+    return approval_of(config, services)

@@ -30,7 +30,7 @@ from releasekit.model import (
     Staged,
 )
 from releasekit.problems import Problem
-from releasekit.report.text import became, few, without_name
+from releasekit.report.text import became, describe_pages, few, split_staged, without_name
 from releasekit.report.view import GENERAL, awaiting_approval
 from releasekit.scheduler.frontier import BLOCKING
 from releasekit.text.commands import spell
@@ -323,10 +323,13 @@ def results_of(
                 *(causes.get(on, {on}) for on in absent)
             )
     waiting = awaiting_approval(tuple(ended.values()), edges)
+    commanded, paged = split_staged(ended.values())
+    pages = f"{describe_pages(paged)}. " if paged else ""
+    how = pages + (_APPROVE if commanded or not paged else "Then run the same command again.")
     for package, run in runs.items():
         # Neither its own failure nor one of this run keeps such a package back.
         if ended[package].outcome is Outcome.BLOCKED and package in waiting - ended_alike:
-            way_out = replace(ended[package], hint=_APPROVE, problem=Problem.WAITS_FOR_APPROVAL)
+            way_out = replace(ended[package], hint=how, problem=Problem.WAITS_FOR_APPROVAL)
             ended[package] = way_out
         elif ended[package].outcome is Outcome.BLOCKED and run.lacks:
             ended[package] = replace(ended[package], hint=_OTHER_JOB, problem=Problem.OTHER_JOB)

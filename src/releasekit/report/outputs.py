@@ -13,7 +13,7 @@ from releasekit.host.ci import is_linked
 from releasekit.model import Action, Outcome
 from releasekit.problems import mark
 from releasekit.report.remarks import lack_annotations, warning_annotations
-from releasekit.report.text import few, packages
+from releasekit.report.text import describe_pages, few, packages, split_staged
 from releasekit.report.view import View, name_files, what_to_do
 from releasekit.text.commands import spell
 from releasekit.text.escape import clip, visible
@@ -279,11 +279,15 @@ def notices(
     # The package is published, but a step after that failed.
     yield "warning", _result_annotations(r for r in results if r.outcome.done and r.hint)
     yield "warning", warning_annotations((r.package, r.warnings) for r in results)
-    staged = [str(r.package.id) for r in results if r.outcome is Outcome.STAGED]
-    if staged:
-        verb = "waits" if len(staged) == 1 else "wait"
-        title = f"{packages(len(staged))} {verb} for approval"
-        yield "notice", [(title, f"{few(staged)}: approve with {spell('approve')}")]
+    staged, paged = split_staged(results)
+    ways = [
+        (staged, f"{few([str(r.package.id) for r in staged])}: approve with {spell('approve')}"),
+        (paged, describe_pages(paged)),
+    ]
+    for waiting, way in ways:
+        if waiting:
+            verb = "waits" if len(waiting) == 1 else "wait"
+            yield "notice", [(f"{packages(len(waiting))} {verb} for approval", way)]
 
 
 def _result_annotations(results: Iterable[Result]) -> list[Annotation]:

@@ -8,7 +8,7 @@ from releasekit.model import Outcome
 from releasekit.problems import Problem
 from releasekit.report.remarks import hint_lines, signed_line, tagged_lines, warning_table
 from releasekit.report.spent import spent_line, was_held_up
-from releasekit.report.text import columns, few
+from releasekit.report.text import columns, describe_pages, few, split_staged
 from releasekit.report.view import View
 from releasekit.text.escape import clip, log_line
 
@@ -64,12 +64,13 @@ def remarks(view: View, *, verbose: bool = False) -> list[str]:
         if each.problem is not Problem.BLOCKED
     )
     a_build_failed = any(each.log and not each.outcome.done for each in report.results)
-    staged = view.counts[Outcome.STAGED]
+    staged, paged = split_staged(report.results)
     return [
         *warning_table((result.package, result.warnings) for result in report.results),
         *(["would be uploaded:", *columns(files), ""] if files else []),
         *([*hints, ""] if hints else []),
         *(["review and approve what is staged: releasekit approve", ""] if staged else []),
+        *([log_line(describe_pages(paged)), ""] if paged else []),
         *(
             [log_line(f"builds: {report.builds}")]
             if report.builds and (verbose or a_build_failed)

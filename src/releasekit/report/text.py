@@ -14,7 +14,7 @@ from releasekit.model import Outcome
 from releasekit.text.escape import log_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from releasekit.host.forges import Pages
     from releasekit.model import Package, Result
@@ -34,6 +34,9 @@ _PAGE: Final = re.compile(
 )
 # A page that readers trust comes over TLS; plain HTTP stays on this machine.
 _TRUSTED: Final = re.compile(r"https://|http://(?:127\.0\.0\.1|localhost|\[::1\])[:/]")
+# All of a release waits there as one deployment, and the page has two buttons for it.
+# https://central.sonatype.org/publish/publish-portal-upload/
+_ON_PAGES: Final = frozenset({"maven"})
 # A commit as git names it; what follows says how the work tree differed.
 _COMMIT: Final = re.compile(r"([0-9a-f]{7,64})(?:\+dirty\.[0-9a-f]+)?")
 
@@ -130,6 +133,24 @@ def web_page(url: str) -> str:
 def package_url(result: Result) -> str:
     """The page of the version at its registry, or the page where it waits for approval."""
     return web_page(result.url or (result.staged.url if result.staged else ""))
+
+
+def split_staged(results: Iterable[Result]) -> tuple[list[Result], list[Result]]:
+    """What is staged: first what `approve` decides about, then what a person does, on the page of a
+    registry.
+    """
+    parts: tuple[list[Result], list[Result]] = ([], [])
+    for each in results:
+        if each.outcome is Outcome.STAGED:
+            parts[each.package.id.ecosystem in _ON_PAGES].append(each)
+    return parts
+
+
+def describe_pages(paged: Sequence[Result], most: int = 5) -> str:
+    """What the person does; empty where nothing waits on a page."""
+    names = few([str(each.package.id) for each in paged], most)
+    pages = sorted({package_url(each) for each in paged} - {""})
+    return f"Press Publish or Drop at {few(pages) or 'the registry'} for {names}" if names else ""
 
 
 def commit_page(pages: Pages, commit: str) -> str:

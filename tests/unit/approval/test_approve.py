@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 import fakes
-from approvals import FakeApproval, recorded
+from approvals import FakeApproval, on_page, recorded
 from releasekit.cli import approve
 from releasekit.cli.session import Session
 from releasekit.cli.terminal import Terminal
@@ -240,6 +240,90 @@ def test_a_file_does_not_say_where_credentials_go(case: Case) -> None:
     case.registries = {"npm": "https://evil.example/"}
     with pytest.raises(ConfigError, match=r"staged at https://evil.example/, and npm-registry is"):
         case.run()
+
+
+PAGE = "https://central.sonatype.com/publishing/deployments"
+
+
+def with_maven(case: Case, *deployed: Result) -> None:
+    case.results = (CORE, WEB, BEHIND, *deployed)
+
+
+@pytest.mark.parametrize("command", ["approve", "reject"])
+def test_what_waits_on_a_page_is_named_with_it_and_left_alone(case: Case, command: str) -> None:
+    """R15: what npm holds is decided, and success is not claimed."""
+    with_maven(case, on_page(), on_page("com.acme:app"))
+    case.answers = [True]
+    assert case.run(command) == 1
+    told = case.out.getvalue()
+    assert (case.registry.approvals or case.registry.rejections[::-1]) == ["core", "web"]
+    words = (
+        f"Press Publish or Drop at {PAGE} for maven:com.acme:core, maven:com.acme:app: "
+        f"`{command}` leaves that to you.\n"
+    )
+    assert told.startswith(words)
+    assert told.endswith(words)
+    assert f"{command.title()} 2 packages?" in told
+    assert "nothing left to do" not in told
+    assert "Not all of it is done" not in told
+
+
+@pytest.mark.parametrize("command", ["approve", "reject"])
+def test_a_release_on_a_page_alone_asks_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """R15: neither a registry nor a person, with no login; and all are named."""
+    names = [f"com.acme:m{number}" for number in range(9)]
+    case = Case(tmp_path, monkeypatch, *map(on_page, names))
+    case.registry.is_logged_in = False
+    assert case.run(command, yes=False) == 1
+    (line,) = case.out.getvalue().splitlines()
+    assert PAGE in line
+    assert all(f"maven:{name}" in line for name in names)
+    assert case.registry.sent == []
+
+
+def test_a_page_that_is_gone_leaves_the_registry_to_look_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = Case(tmp_path, monkeypatch, on_page(page=""))
+    assert case.run() == 1
+    assert "at the registry for maven:com.acme:core" in case.out.getvalue()
+
+
+@pytest.mark.parametrize(
+    "page", ["https://evil.example/", "https://central.sonatype.com.evil.example/publishing"]
+)
+def test_a_file_sends_nobody_to_a_page_of_its_own(case: Case, page: str) -> None:
+    """R37"""
+    with_maven(case, on_page(page=page))
+    with pytest.raises(
+        ConfigError, match=r"waits at https://.*, and maven-registry is https://cen"
+    ):
+        case.run()
+    assert case.registry.sent == []
+    registries = fakes.registries(maven="https://evil.example")
+    if page.startswith("https://evil.example/"):
+        assert case.run(registries=registries) == 1
+
+
+def test_a_chosen_ecosystem_leaves_the_others_out(case: Case) -> None:
+    with_maven(case, on_page())
+    assert case.run(ecosystem=("go",)) == 0
+    assert case.out.getvalue().endswith("results.json: nothing of go waits for approval\n")
+    case.results = (CORE, WEB, on_page())
+    assert case.run(ecosystem=("npm",)) == 0
+    assert case.registry.approvals == ["core", "web"]
+    assert "maven" not in case.out.getvalue()
+    assert case.out.getvalue().endswith("Approved.\n")
+
+
+def test_what_needs_something_on_a_page_is_not_approved(case: Case) -> None:
+    """R1"""
+    case.results = (on_page(), CORE)
+    assert case.run() == 1
+    assert case.registry.approvals == []
+    assert "npm:core: needs maven:com.acme:core" in case.out.getvalue()
 
 
 @pytest.mark.parametrize("ecosystem", ["pypi", "conda"])

@@ -16,11 +16,10 @@ from releasekit.approval.decide import (
     ApprovalRun,
     Codes,
     NoCode,
-    group_units,
     reject,
 )
 from releasekit.approval.review import Examined, examine
-from releasekit.errors import Denied, PackageError, PlanError, Rejected, Transient
+from releasekit.errors import Denied, PackageError, Rejected, Transient
 from releasekit.model import PackageId
 
 if TYPE_CHECKING:
@@ -38,11 +37,10 @@ class Story:
         self,
         needs: Mapping[str, Sequence[str]] = CHAIN,
         *,
-        ids: Mapping[str, str] | None = None,
         visible: bool = True,
         max_wait_s: float = 3600.0,
     ) -> None:
-        self.results = {name: recorded(name, id_=(ids or {}).get(name)) for name in needs}
+        self.results = {name: recorded(name) for name in needs}
         self.needs = {
             PackageId("npm", name): frozenset(PackageId("npm", need) for need in on)
             for name, on in needs.items()
@@ -69,7 +67,8 @@ class Story:
 
     async def _approve(self) -> dict[str, ApprovalResult]:
         run = ApprovalRun(
-            group_units(await self.examined(), self.needs),
+            await self.examined(),
+            self.needs,
             {"npm": self.registry},
             {"npm": Codes(self.registry, "", None)},
             terms=self.terms,
@@ -86,9 +85,8 @@ class Story:
     async def _reject(self) -> dict[str, ApprovalResult]:
         codes = Codes(self.registry, "", None)
         endings: dict[str, ApprovalResult] = {}
-        for unit in group_units(await self.examined(), self.needs):
-            ending = await reject(unit, self.registry, codes, max_retries=2)
-            endings |= {name.name: ending for name in unit.names}
+        for name, each in (await self.examined()).items():
+            endings[name.name] = await reject(each, self.registry, codes, max_retries=2)
         return endings
 
 
@@ -232,26 +230,6 @@ def test_a_review_is_not_waited_for_longer_than_asked() -> None:
     assert story.took_s <= 10.0
 
 
-def test_packages_of_one_deployment_are_approved_by_one_request() -> None:
-    story = Story(ids={"core": "d", "api": "d", "web": "d"})
-    assert set(states(story.approved()).values()) == {"approved"}
-    assert len(story.registry.sent) == 1
-
-
-def test_one_forged_file_keeps_its_whole_deployment() -> None:
-    story = Story(ids={"core": "d", "api": "d", "web": "d"})
-    story.registry.data["web"] = b"forged"
-    assert set(states(story.approved()).values()) == {"failed"}
-    assert story.registry.approvals == []
-
-
-def test_deployments_that_need_each_other_are_refused() -> None:
-    """R7"""
-    story = Story(ids={"core": "d", "api": "e", "web": "d"})
-    with pytest.raises(PlanError, match="npm:core and npm:api wait in deployments"):
-        story.approved()
-
-
 def test_a_registry_that_wants_years_is_not_waited_for() -> None:
     """R15"""
     story = Story({"core": ()}, max_wait_s=60.0)
@@ -276,7 +254,8 @@ def test_whoever_is_stopped_in_the_middle_is_not_told_that_nothing_was_done() ->
         story = Story()
         begun = story.registry.stuck = asyncio.Event()
         run = ApprovalRun(
-            group_units(await story.examined(), story.needs),
+            await story.examined(),
+            story.needs,
             {"npm": story.registry},
             {"npm": Codes(story.registry, "", None)},
             terms=story.terms,

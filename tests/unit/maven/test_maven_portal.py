@@ -15,7 +15,7 @@ from releasekit.ecosystems.interface import RightsFound
 from releasekit.ecosystems.maven import CENTRAL, Options, layout, portal
 from releasekit.ecosystems.maven.portal import Portal
 from releasekit.ecosystems.shared.artifacts import digested
-from releasekit.errors import PackageError, PlanError, Rejected, Transient
+from releasekit.errors import Denied, PackageError, PlanError, Rejected, Transient
 from releasekit.model import Action, Artifact, Package, PackageId, PlannedPackage
 from releasekit.problems import Problem
 from unit.maven.poms import gav, needs, write
@@ -61,13 +61,7 @@ def deploy(there: Server, root: Path, artifacts: tuple[Artifact, ...], **table: 
 
     async def main() -> None:
         async with services(there, config) as given:
-            options = Options.from_table(table)
-            registry = Portal(
-                *portal.open_portal(config, options, given),
-                config.state_directory,
-                automatic=options.publishing == "automatic",
-                first_pause_s=0.0,
-            )
+            registry = Portal(config, Options.from_table(table), given, first_pause_s=0.0)
             await registry.upload(package, artifacts)
 
     asyncio.run(main())
@@ -89,6 +83,14 @@ def test_checked_and_then_published(root: Path) -> None:
     with zipfile.ZipFile(BytesIO(data)) as found:
         assert len(found.namelist()) == 2 * 3
         assert found.read("g/a/1.0/a-1.0.jar") == b"the bytes of a-1.0.jar"
+
+
+def test_a_publication_that_is_refused_is_told(root: Path) -> None:
+    """R15"""
+    there = server("VALIDATED")
+    there.answers["POST", f"{API}/deployment/one"] = [httpx.Response(403, text="not yours")]
+    with pytest.raises(Denied, match="publishing deployment one: HTTP 403 not yours"):
+        deploy(there, root, built(root))
 
 
 NO_SNAPSHOTS = (
@@ -347,8 +349,7 @@ def test_a_user_token_that_the_portal_does_not_know_is_told_before_anything_is_s
 
         async def main() -> RightsFound:
             async with services(there, config) as given:
-                opened = portal.open_portal(config, Options.from_table({}), given)
-                registry = Portal(*opened, config.state_directory, automatic=False)
+                registry = Portal(config, Options.from_table({}), given)
                 return await registry.find_rights([package], proving=False)
 
         return asyncio.run(main()), there.requests

@@ -119,11 +119,12 @@ def test_what_became_of_it(root: Path, state: str, waits: Staged | None) -> None
     assert staged(server(state), root, artifacts) == waits
 
 
-def test_what_was_dropped_waits_no_longer(root: Path) -> None:
+@pytest.mark.parametrize("answer", [httpx.Response(404), httpx.Response(200, json={})])
+def test_what_was_dropped_waits_no_longer(root: Path, answer: httpx.Response) -> None:
     artifacts = built(root)
     stage(server("VALIDATED"), root, artifacts)
     there = Server()
-    there.answer("POST", f"{API}/status", httpx.Response(404))
+    there.answer("POST", f"{API}/status", answer)
     assert staged(there, root, artifacts) is None
 
 

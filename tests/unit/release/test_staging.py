@@ -42,6 +42,7 @@ from releasekit.model import (
     Result,
     Staged,
 )
+from releasekit.problems import Problem
 from releasekit.release.events import Events
 from releasekit.release.package_run import PackageRun, outcome_of, results_of
 from releasekit.release.polling import POLLING, Lookups, Polling
@@ -682,6 +683,25 @@ def test_results_say_so_of_every_package_once() -> None:
     results = results_of(runs, edges)
     assert [result.outcome for result in results] == [STAGED, BLOCKED, BLOCKED]
     assert {result.hint for result in results[1:]} == {results[1].hint}
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_what_is_blocked_by_a_deployment_names_its_page(*, beside: bool) -> None:
+    """R4: no command approves it."""
+    page = Staged(url="https://central.sonatype.com/publishing/deployments")
+    core, app = PackageId("maven", "g:core"), PackageId("npm", "app")
+    others = [PackageId("npm", "web")] if beside else []
+    edges: dict[PackageId, list[PackageId]] = {core: [], app: [core], **{on: [] for on in others}}
+    made = plan(*(replace(package("x"), id=each) for each in (core, *others, app)))
+    runs = {each.package.id: PackageRun.from_plan(each) for each in made.packages}
+    for each in (core, *others):
+        runs[each].staged = page
+    runs[app].held_by = frozenset({core})
+    *_, blocked = results_of(runs, edges)
+    press = f"Press Publish or Drop at {page.url} for maven:g:core. "
+    approve = f"Approve what is staged, with {spell('approve')}, then"
+    assert blocked.hint == f"{press}{approve if beside else 'Then'} run the same command again."
+    assert blocked.problem is Problem.WAITS_FOR_APPROVAL
 
 
 def test_nothing_waits_for_itself(bench: Bench) -> None:

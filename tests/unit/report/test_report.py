@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from approvals import on_page, recorded
 from releasekit.model import Action, Outcome
 from releasekit.report import (
     Verdict,
@@ -16,6 +17,7 @@ from releasekit.report import (
     plan_outputs,
     verdict_of,
 )
+from releasekit.report.tables import results_table
 from releasekit.report.text import columns, seconds
 from releasekit.report.view import View
 from releasekit.state.directory import built_directory
@@ -271,6 +273,21 @@ def test_notices_say_what_waits() -> None:
     ]
     (_, notes), *_ = (each for each in notices(outcomes(STAGED)) if each[1])
     assert notes[0][0] == "1 package waits for approval"
+
+
+def test_notices_name_the_page_where_something_waits() -> None:
+    page = "https://central.sonatype.com/publishing/deployments"
+    where = ("1 package waits for approval", f"Press Publish or Drop at {page} for maven:g:a")
+    found = [notes for _, notes in notices(report(on_page("g:a"))) if notes]
+    assert found == [[where]]
+    assert [
+        note for notes in notices(report(on_page("g:a"), recorded("b"))) for note in notes[1]
+    ] == [
+        ("1 package waits for approval", f"npm:b: approve with {spell('approve')}"),
+        where,
+    ]
+    assert where[1] in results_table(report(on_page("g:a")))
+    assert "releasekit approve" not in results_table(report(on_page("g:a")))
 
 
 @pytest.mark.parametrize(

@@ -169,7 +169,7 @@ def made_of(
             each.package.id: await examine(each, registry, Path(), compare=compare)
             for each in results
         }
-        held = Held.of(report, "results.json")
+        held = Held.of(report, "results.json", lambda _: True)
         return await build_review(report, held, examined, {"npm": registry}, compare=compare)
 
     return asyncio.run(main())

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from markdown_it import MarkdownIt
 
+from approvals import on_page, recorded
 from releasekit.announced import Status
 from releasekit.model import Outcome, Span
 from releasekit.report import summary
@@ -286,6 +287,18 @@ def test_what_waits_is_reviewed_by_one_command() -> None:
     assert "waits for <code>pypi:http</code>" in told
     assert "releasekit approve results.json" in summary(staged_report())
     assert "approval" not in summary(replace(partial_report(), run_url=run))
+
+
+def test_what_waits_on_a_page_is_not_reviewed_by_the_command() -> None:
+    page = "https://central.sonatype.com/publishing/deployments"
+    alone = summary(report(on_page()))
+    assert f"Press Publish or Drop at {page} for maven:com.acme:core" in unescape(alone)
+    assert f'<a href="{page}">review</a>' in alone
+    assert "| Package | Version | Tag | Page |" in alone
+    assert "releasekit approve" not in alone
+    mixed = summary(report(on_page(), recorded("web")))
+    assert "for maven:com.acme:core\n" in unescape(mixed)
+    assert "One review of all others, as their maintainer:\n\n```\nreleasekit approve" in mixed
 
 
 def test_summary_without_commit_or_edges_is_plain() -> None:

@@ -192,5 +192,4 @@ sign = true  # where no plugin of yours signs
     manifests=Manifests(
         names=("pom.xml",), workspaces="reactors", packages="reactors", nested=True
     ),
-    approves=True,
 )

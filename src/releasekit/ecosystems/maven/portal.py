@@ -14,8 +14,7 @@ import json
 import re
 import zipfile
 from dataclasses import asdict, dataclass, field, replace
-from typing import IO, TYPE_CHECKING, Any, Final, Literal
-from urllib.parse import unquote
+from typing import IO, TYPE_CHECKING, Final, Literal
 
 import httpx
 
@@ -92,15 +91,13 @@ State = Literal["PENDING", "VALIDATING", "VALIDATED", "PUBLISHING", "PUBLISHED",
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeploymentStatus:
     """`words` are the portal's errors, and `elsewhere` the ids of the deployments that already have
-    the same versions. `components` are the names and versions in this deployment; the portal knows
-    them once it has validated it.
+    the same versions.
     """
 
     state: State
     name: str = ""
     words: str = ""
     elsewhere: frozenset[str] = frozenset()
-    components: frozenset[tuple[str, str]] = frozenset()
 
 
 class Deployments:
@@ -146,7 +143,7 @@ class Deployments:
         if not self.server.accept(response, what):
             raise Rejected(f"{what}: HTTP {response.status_code}")
         identifier = response.content[:1000].decode("utf-8", "replace").strip()
-        if not is_deployment_id(identifier):
+        if not _is_id(identifier):
             raise Transient(
                 f"{what}: {self.url} gave it no usable id",
                 ambiguous=True,
@@ -172,7 +169,6 @@ class Deployments:
                     name=str(answer.get("deploymentName")),
                     words=one_line(self._redact(said), 600),
                     elsewhere=frozenset(_ELSEWHERE.findall(said)),
-                    components=_parse_components(answer),
                 )
             case _:
                 shown = one_line(str(state), 100)
@@ -187,17 +183,9 @@ class Deployments:
         self.server.explain(response, f"publishing deployment {identifier}", reading=False)
 
     async def drop(self, identifier: str) -> None:
-        """Drop a deployment that is VALIDATED or FAILED, unless it is gone."""
-        response = await self._send("DELETE", identifier)
-        if response.status_code != 404:
-            self.server.explain(response, f"dropping deployment {identifier}", reading=False)
-
-    def address_of(self, identifier: str, path: str) -> httpx.URL:
-        """The URL of a file in a deployment; `header` reads it once that is VALIDATED.
-
-        https://central.sonatype.org/publish/publish-portal-api/#manually-testing-a-deployment-bundle
-        """
-        return self._endpoint(f"deployment/{identifier}/download/{path}")
+        """Ask once to drop a deployment that is FAILED; one that is left behind does no harm."""
+        with contextlib.suppress(PackageError):
+            await self._send("DELETE", identifier)
 
     @property
     def header(self) -> dict[str, str]:
@@ -213,7 +201,7 @@ class Deployments:
         return self.server.at(f"api/v1/publisher/{path}")
 
 
-def is_deployment_id(text: str) -> bool:
+def _is_id(text: str) -> bool:
     return _ID.fullmatch(text) is not None
 
 
@@ -223,21 +211,6 @@ def _join_errors(errors: object) -> str:
         f"{purl}: {', '.join(map(str, said)) if isinstance(said, list) else said}"
         for purl, said in found
     )
-
-
-def _parse_components(answer: dict[str, Any]) -> frozenset[tuple[str, str]]:
-    """Names and versions in package URLs, such as pkg:maven/org.example/core@1.0?type=pom.
-
-    https://github.com/package-url/purl-spec/blob/main/types-doc/maven-definition.md
-    """
-    purls = answer.get("purls")
-    found = set()
-    for purl in purls if isinstance(purls, list) else ():
-        path = str(purl).removeprefix("pkg:maven/").partition("#")[0].partition("?")[0]
-        name, _, version = path.rpartition("@")
-        group, _, artifact = name.rpartition("/")
-        found.add((f"{unquote(group)}:{unquote(artifact)}", unquote(version)))
-    return frozenset(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,7 +259,7 @@ class DeploymentRecord:
         found = []
         for row in rows:
             identifier = str(row.get("deployment") or "") if isinstance(row, dict) else ""
-            if is_deployment_id(identifier):
+            if _is_id(identifier):
                 deployment = RecordedDeployment(
                     id=identifier,
                     release=str(row.get("release")),
@@ -297,40 +270,26 @@ class DeploymentRecord:
         return found
 
 
-def open_portal(
-    config: Config, options: Options, services: Services
-) -> tuple[Deployments, RepositoryReader]:
-    """The account at the portal, and the repository where its releases become visible, which gets
-    none of the portal's credentials.
-    """
-    registry = config.registry_url("maven", default=CENTRAL)
-    deployments = Deployments(registry, config.own(Inputs).username, services)
-    where = require_safe(
-        options.repository or REPOSITORY, name="[maven] repository", insecure=services.insecure
-    )
-    client = RegistryClient(where, ANSWERS, services)
-    return deployments, RepositoryReader(client, None, config.state_directory)
-
-
 class Portal:
-    """Implements `interface.Registry` and `interface.Deployment`."""
+    """Implements `interface.Registry` and `interface.Deployment`. The repository where its releases
+    become visible gets none of its credentials.
+    """
 
     def __init__(
-        self,
-        deployments: Deployments,
-        reader: RepositoryReader,
-        state_directory: Path,
-        *,
-        automatic: bool,
-        first_pause_s: float = 0.25,
+        self, config: Config, options: Options, services: Services, *, first_pause_s: float = 0.25
     ) -> None:
-        self.deployments = deployments
+        registry = config.registry_url("maven", default=CENTRAL)
+        self.deployments = Deployments(registry, config.own(Inputs).username, services)
         self.url = self.deployments.url
         self.check_credentials = self.deployments.login.check
-        self.record = DeploymentRecord(state_directory, self.url)
-        self._automatic = automatic
-        self._state = state_directory
+        self._state = config.state_directory
+        self.record = DeploymentRecord(self._state, self.url)
+        self._automatic = options.publishing == "automatic"
         self._first_pause_s = first_pause_s
+        where = require_safe(
+            options.repository or REPOSITORY, name="[maven] repository", insecure=services.insecure
+        )
+        reader = RepositoryReader(RegistryClient(where, ANSWERS, services), None, self._state)
         self.lookup, self.is_new = reader.lookup, reader.is_new
 
     async def find_rights(
@@ -440,9 +399,7 @@ class Portal:
             status = await self.deployments.status(asked.id)
             if status is None or status.state == "FAILED":
                 twin = await self._find_twin(made, status) if asked is made else None
-                # One that is left behind does no harm.
-                with contextlib.suppress(PackageError):
-                    await self.deployments.drop(asked.id)
+                await self.deployments.drop(asked.id)
                 if twin is None:
                     raise self._make_rejection(status)
                 asked = twin

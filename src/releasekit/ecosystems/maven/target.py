@@ -33,7 +33,7 @@ from releasekit.ecosystems.maven.layout import (
     usual_names,
 )
 from releasekit.ecosystems.maven.pom import parse_pom, pin_versions
-from releasekit.ecosystems.maven.portal import Portal, PortalStaging, open_portal
+from releasekit.ecosystems.maven.portal import Portal, PortalStaging
 from releasekit.ecosystems.maven.prebuilt import MavenFiles
 from releasekit.ecosystems.maven.repository import Repository
 from releasekit.ecosystems.maven.requirements import list_lacking, list_missing_files
@@ -234,11 +234,7 @@ def target(
     url = config.registry_url("maven", default=CENTRAL)
     has_portal = url.text.rstrip("/") == CENTRAL
     if options.api == "portal" or (options.api == "auto" and has_portal):
-        portal = Portal(
-            *open_portal(config, options, services),
-            config.state_directory,
-            automatic=options.publishing == "automatic",
-        )
+        portal = Portal(config, options, services)
         staging = PortalStaging(portal, options.stage or config.stage)
         return Discovery.joining(ecosystem, portal, partial(PortalTarget, staging=staging))
     if options.stage == "always":

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.config.config import Config
-    from releasekit.config.tables import OptionTable
     from releasekit.config.values import Url
     from releasekit.ecosystems.interface import Services
     from releasekit.model import Artifact, Package, Result
@@ -77,7 +76,7 @@ _INSTALL_SCRIPTS: Final = ("preinstall", "install", "postinstall")
 _PLACEHOLDER: Final = "0.0.0-stage"
 
 
-def approval(config: Config, _options: OptionTable, services: Services) -> NpmApproval:
+def approval(config: Config, services: Services) -> NpmApproval:
     """Raises ConfigError for a registry that holds nothing back."""
     if isinstance(config.registries.get("npm"), Directory):
         raise ConfigError(

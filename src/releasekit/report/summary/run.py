@@ -32,7 +32,17 @@ from releasekit.report.summary.markdown import (
     to_do_item,
     warning_section,
 )
-from releasekit.report.text import count_of, few, package_url, packages, seconds, size, trusted_page
+from releasekit.report.text import (
+    count_of,
+    describe_pages,
+    few,
+    package_url,
+    packages,
+    seconds,
+    size,
+    split_staged,
+    trusted_page,
+)
 from releasekit.report.view import (
     View,
     name_files,
@@ -167,10 +177,11 @@ def _pictures(report: Report) -> list[str]:
 
 def _approval_section(report: Report, detail: Detail) -> list[str]:
     """What waits for a person, and how that person approves all of it."""
-    waiting = [result for result in report.results if result.outcome is Outcome.STAGED]
+    commanded, paged = split_staged(report.results)
+    waiting = [*commanded, *paged]
     if not waiting:
         return []
-    run = trusted_page(report.run_url)
+    run, alone = trusted_page(report.run_url), "Alone" if commanded else "Page"
     shared = {result.reason for result in waiting}
     width = 4 if len(shared) == 1 else 5
     rows = []
@@ -183,15 +194,19 @@ def _approval_section(report: Report, detail: Detail) -> list[str]:
             prose(clip(result.reason, detail.chars)),
         )
         rows.append(row[:width])
-    return [
-        f"### {OUTCOMES[Outcome.STAGED].square} Waiting for approval",
-        "",
-        "One review of all of them, as their maintainer:",
+    review = [
+        f"One review of all {'others' if paged else 'of them'}, as their maintainer:",
         "",
         fence([f"releasekit approve {f'--run {run}' if run else 'results.json'}"]),
         "",
+    ]
+    return [
+        f"### {OUTCOMES[Outcome.STAGED].square} Waiting for approval",
+        "",
+        *([prose(clip(describe_pages(paged), detail.chars)), ""] if paged else []),
+        *(review if commanded else []),
         *([prose(clip(shared.pop(), detail.chars)), ""] if width == 4 else []),
-        *table(("Package", "Version", "Tag", "Alone", "Why")[:width], rows),
+        *table(("Package", "Version", "Tag", alone, "Why")[:width], rows),
         "",
         *more_lines(len(waiting) - detail.rows),
     ]
