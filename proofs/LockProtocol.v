@@ -7,7 +7,7 @@
 
    A process that dies loses its locks at once here. In truth they last until the children that
    inherited the descriptor are gone as well; that leaves fewer behaviours, so what is proved holds.
-   The doctor looks whether a lock is free by taking and dropping it: one more process. *)
+   `check` looks whether a lock is free by taking and dropping it: one more process. *)
 From Coq Require Import Arith Lia.
 
 (* What is done with the file of a lock that is given back. *)

@@ -25,13 +25,13 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 from releasekit.__main__ import main  # noqa: E402 (after the path is set)
-from releasekit.config.commands import list_commands  # noqa: E402
+from releasekit.config import commands  # noqa: E402
 from simulation import publish_line, staged_line  # noqa: E402
 from workspaces import git  # noqa: E402
 from world import facts, skeleton  # noqa: E402
 
 RELEASES: Final = int(os.environ.get("RELEASES", "2000"))
-COMMANDS: Final = ("", *list_commands())
+COMMANDS: Final = ("", *commands.COMMANDS)
 COPIED: Final = ("action.yml", "docs/inputs.md", "docs/results.schema.json", "docs/problems.md")
 # What differs between two runs of the same source: times, durations, run ids, digests of builds.
 MASKS: Final = (

@@ -132,7 +132,7 @@ def test_a_second_signal_ends_the_run_at_once(server: servers.IndexServer, tmp_p
     }
 
 
-def test_doctor_sees_a_run_that_was_killed_in_a_pinned_build(
+def test_check_sees_a_run_that_was_killed_in_a_pinned_build(
     server: servers.IndexServer, tmp_path: Path
 ) -> None:
     """R22, R30"""
@@ -162,7 +162,7 @@ def test_doctor_sees_a_run_that_was_killed_in_a_pinned_build(
 
     program = Program(tmp_path / "a home", server.environment)
     pinned = manifest.read_bytes()
-    seen = program.run("doctor", workspace)
+    seen = program.run("check", workspace, "--pypi-registry", server.upload_url)
     assert seen.code == 1
     assert "pyproject.toml" in seen.out
     assert manifest.read_bytes() == pinned
@@ -171,5 +171,5 @@ def test_doctor_sees_a_run_that_was_killed_in_a_pinned_build(
     assert done.code == 0, done.out + done.err
     assert manifest.read_bytes() == original
     assert git(workspace, "status", "--porcelain") == ""
-    well = program.run("doctor", workspace)
+    well = program.run("check", workspace, "--pypi-registry", server.upload_url)
     assert well.code == 0, well.out

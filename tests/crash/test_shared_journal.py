@@ -99,7 +99,7 @@ def test_nothing_is_lost_while_others_make_the_journal_shorter(tmp_path: Path) -
     assert len(history.durations) == WRITERS * RECORDS
     assert set(history.durations.values()) == {float(RUNS - 1)}
     for number in range(WRITERS):
-        last = history.last_run([f"ecosystem-{number}"])
+        last = history.last_run(f"ecosystem-{number}")
         assert last is not None
         assert (last.id, last.complete) == (f"ecosystem-{number}-{RUNS - 1}", True)
     assert len(history.runs) < WRITERS * RUNS

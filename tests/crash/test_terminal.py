@@ -78,9 +78,12 @@ class Site:
         self.registry = tmp_path / "registry"
 
     @property
+    def where(self) -> tuple[Path | str, ...]:
+        return self.workspace, "--pypi-registry", f"dir:{self.registry}"
+
+    @property
     def arguments(self) -> list[str]:
-        target = f"dir:{self.registry}"
-        return self.program.argv("publish", self.workspace, "--pypi-registry", target)
+        return self.program.argv("publish", *self.where)
 
     @property
     def outcomes(self) -> dict[str, str]:
@@ -236,7 +239,7 @@ def test_a_terminal_that_hangs_up_ends_the_release_in_order(site: Site) -> None:
         assert "Traceback" not in window.errors.read_text()
     assert site.outcomes["demo-b"] == "cancelled"
     assert site.manifest.read_bytes() == site.original
-    assert site.program.run("doctor", site.workspace).code == 0
+    assert site.program.run("check", *site.where).code == 0
     site.go.touch()
     again = site.program.run(*site.arguments[1:])
     assert again.code == 0, again.out + again.err

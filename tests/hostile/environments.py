@@ -119,14 +119,14 @@ def _proxies() -> Iterator[Case]:
 
 
 def _streams() -> Iterator[Case]:
-    commands = ("plan", "doctor", "report")
+    commands = ("plan", "check", "report")
     for at, closed in enumerate(((1,), (2,), (0,), (0, 1, 2))):
         # Each is closed before it is known which command this is.
         for command in commands if SEARCHING or at == 3 else commands[at : at + 1]:
             yield Case(
                 name=f"{command} with descriptors {closed} closed",
                 files=PYPI,
-                argv=(command,) if command != "plan" else ("plan", "--registry", "dir:r"),
+                argv=(command,) if command == "report" else (command, "--registry", "dir:r"),
                 closed=closed,
                 executed=True,
                 codes=SAID if command == "report" else _OK,
@@ -157,7 +157,7 @@ def _streams() -> Iterator[Case]:
 
 
 def _places() -> Iterator[Case]:
-    for command in (("plan",), ("publish",), ("doctor",), ("report",), ("plan", ".")):
+    for command in (("plan",), ("publish",), ("check",), ("report",), ("plan", ".")):
         yield Case(
             name=f"{' '.join(command)} in a directory that is gone",
             files={"gone": Folder()},
@@ -210,7 +210,7 @@ def _users() -> Iterator[Case]:
         yield Case(name=f"nobody plans {ecosystem}", files=files, uid=NOBODY, codes=SAID)
     commands = {
         "publish": ("publish", "--registry", "dir:{root}/registry", "--dry-run"),
-        "doctor": ("doctor", "--fix"),
+        "check": ("check", "--fix"),
         "report": ("report",),
         "plan": ("plan", "--registry", "dir:{root}/registry", "--plan-file", "plan.json"),
     }
@@ -221,7 +221,7 @@ def _users() -> Iterator[Case]:
             argv=argv,
             uid=NOBODY,
             prepare=lambda root: (root / "w").chmod(0o555),
-            codes=REFUSED | {0} if what == "doctor" else REFUSED,
+            codes=REFUSED | {0} if what == "check" else REFUSED,
         )
     unreadable = ("w/pyproject.toml", "w/packages/a/pyproject.toml", "w/releasekit.toml")
     for name in unreadable:

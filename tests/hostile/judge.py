@@ -96,7 +96,8 @@ def _streams(case: Case, ended: Ended) -> Iterator[str]:
         if bad in own:
             yield f"prints {bad!r}"
     errors = [line for line in ended.err.split("\n") if line.startswith("error: ")]
-    if ended.code in {2, 3, 4} and not case.silent and not errors and "error: " not in ended.out:
+    told = errors or re.search(r"error: |^to do  ", ended.out, re.MULTILINE)
+    if ended.code in {2, 3, 4} and not case.silent and not told:
         yield "ends without a word why"
     if errors and len(errors[0]) > MAX_ERROR_CHARS:
         yield f"an error of {len(errors[0])} characters"

@@ -20,11 +20,11 @@ STATE: Final = "w/.releasekit"
 COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
     "plan": ("plan", "--registry", "dir:{root}/registry"),
     "publish": PUBLISH,
-    "doctor": ("doctor",),
-    "fix": ("doctor", "--fix"),
+    "check": ("check",),
+    "fix": ("check", "--fix"),
     "report": ("report",),
 }
-# doctor says 1 where it found something.
+# check says 1 where it found something.
 _SAID: Final = SAID | {1}
 # What is as large as it may be is parsed in one go, before anything else is under way.
 _PARSED_S: Final = 1.0
@@ -121,7 +121,7 @@ def _places() -> Iterator[Case]:
             command = ("publish", "plan", "fix", "publish", "report")[(at + step) % 5]
             yield _with({path: content}, command, f"{place or 'the directory'} is {what}")
         if "link" not in place and "." in place.rpartition("/")[2][1:]:
-            for command in ("publish", "doctor"):
+            for command in ("publish", "check"):
                 yield _with({path: Folder()}, command, f"{place} is a directory")
     for command in COMMANDS:
         link = {STATE: Link("{root}/canary/inside")}
@@ -203,7 +203,7 @@ def _journals() -> Iterator[Case]:
         "an outcome without anything": journal(STARTED, outcome()),
     }
     for what, content in texts.items():
-        for command in ("publish", "doctor"):
+        for command in ("publish", "check"):
             yield _with(
                 {f"{STATE}/journal.jsonl": content},
                 command,
@@ -299,7 +299,7 @@ def _backups() -> Iterator[Case]:
         for command in ("publish", "fix"):
             stall_s = _PARSED_S if callable(content) else 0.2
             yield _with(pinned, command, f"a backup {what}", stall_s=stall_s)
-    for command in ("publish", "doctor"):
+    for command in ("publish", "check"):
         lock: Mapping[str, Content] = {f"{STATE}/lock.npm": lambda: b"[" + b"[]," * 20_000_000}
         yield _with(lock, command, "a lock of 60 MB")
 
@@ -535,7 +535,7 @@ def _directories() -> Iterator[Case]:
         "below a link out": "out/state",
     }
     for what, place in places.items():
-        for command in ("publish", "doctor"):
+        for command in ("publish", "check"):
             # What a user names outside of the workspace is theirs to write.
             own = ("w/s", "w/.gitignore", "w/packages/a", "w/.git", "canary")
             yield Case(

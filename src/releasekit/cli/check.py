@@ -50,7 +50,7 @@ from releasekit.problems import Problem, mark
 from releasekit.provenance.conditions import NO_JOB, obstacle_here
 from releasekit.report.screen import fit_lines
 from releasekit.report.text import count_of, few, packages
-from releasekit.state import doctor
+from releasekit.state import leftovers
 from releasekit.state.seals import Seal
 from releasekit.text.commands import spell
 from releasekit.text.escape import log_line, redact_urls, visible
@@ -95,40 +95,31 @@ async def run(config: Config, session: Session) -> int:
     if config.fix:
         seal = find_seal(session, make=False) or Seal.for_one_run()
         fixed = await asyncio.to_thread(
-            doctor.fix, config.state_directory, root=config.root, seal=seal
+            leftovers.fix, config.state_directory, root=config.root, seal=seal
         )
         for finding in fixed:
             told = session.credentials.redact(f"fixed: {finding.message}")
             print(log_line(told), file=session.out)
-    found = await asyncio.to_thread(
-        doctor.examine,
-        config.state_directory,
-        root=config.root,
-        registries=[
-            place.path for place in config.registries.values() if isinstance(place, Directory)
-        ],
-        every_lock=config.verbose,
-    )
+    found = await asyncio.to_thread(leftovers.examine, config.state_directory, root=config.root)
     rows: list[Row] = []
     # What links in the state directory lead to may be anything, so nothing else starts then.
-    if config.mode == "check" and all(finding.kind != "link" for finding in found.findings):
+    if all(finding.kind != "link" for finding in found):
         with Interruption("cancelled"):
             await _examine_workspace(config, session, rows)
     rows += [
         Row(said=f"{finding.kind}: {finding.message}", hint=finding.hint, code=1)
-        for finding in found.findings
+        for finding in found
     ]
-    if not found.findings:
+    if not found:
         rows.append(Row(said=f"{config.state_directory}: nothing was left behind"))
     to_do = [row for row in rows if row.code]
     shown = [row for row in rows if not row.code] + to_do
-    for line in (*(line for row in shown for line in row.lines), *found.locks, *found.last_run):
+    for line in (line for row in shown for line in row.lines):
         told = log_line(session.credentials.redact(line))
         environment = session.credentials.environment
         print(fit_lines(told, session.out, environment, indent=_INDENT), file=session.out)
-    if config.mode == "check":
-        verdict = f"{count_of(len(to_do), 'thing', 'things')} to do" if to_do else "nothing missing"
-        print(verdict, file=session.out)
+    verdict = f"{count_of(len(to_do), 'thing', 'things')} to do" if to_do else "nothing missing"
+    print(verdict, file=session.out)
     return to_do[0].code if to_do else 0
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from releasekit import __version__
 from releasekit.cli.completion import write_bash_completion
 from releasekit.cli.help import EVERYTHING, write_help, write_overview
-from releasekit.config.commands import COMMANDS, Command, list_commands
+from releasekit.config.commands import COMMANDS, Command
 from releasekit.errors import ConfigError, closest, did_you_mean
 from releasekit.problems import Problem
 
@@ -105,9 +105,9 @@ def _command(word: str) -> Command:
     for command in COMMANDS:
         if word == command:
             return command
-    # The name that other tools have for it, which is nearer to release-pr by its letters.
-    known = (*list_commands(), "completion", "--version")
-    near = "publish" if word == "release" else closest(word, known)
+    # Names that other tools have for it, or earlier versions: others are nearer by their letters.
+    known = (*COMMANDS, "completion", "--version")
+    near = {"release": "publish", "doctor": "check"}.get(word) or closest(word, known)
     if word.startswith("-"):
         what = "the command comes before its flags"
     elif re.fullmatch(r"[A-Za-z]+" if near else _SHORT, word):
@@ -116,7 +116,7 @@ def _command(word: str) -> Command:
         what = "the first argument is not a command"
     raise ConfigError(
         what + (f", did you mean {near!r}?" if near else ""),
-        hint=f"Write releasekit {' | '.join(list_commands())}; releasekit --help explains them.",
+        hint=f"Write releasekit {' | '.join(COMMANDS)}; releasekit --help explains them.",
         problem=Problem.COMMAND_LINE,
     )
 
@@ -212,7 +212,7 @@ def _not_understood(
     name = flag.removeprefix("--")
     position = [*argv, word].index(word) + 1
     elsewhere = {
-        each.flag: " and ".join(sorted(each.commands.intersection(list_commands())))
+        each.flag: " and ".join(sorted(each.commands))
         for each in declared.inputs.values()
         if each.commands
     }

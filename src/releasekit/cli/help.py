@@ -9,7 +9,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Final
 
-from releasekit.config.commands import COMMANDS, FORESEES, list_commands
+from releasekit.config.commands import COMMANDS, FORESEES
 from releasekit.config.declaration import GROUPS
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ a variable overrides releasekit.toml. Without a command, RELEASEKIT_MODE names i
 
 def write_overview() -> str:
     """What `releasekit --help` prints."""
-    width = max(map(len, list_commands())) + 2
-    listed = "\n".join(f"  {name:<{width}}{COMMANDS[name].about}" for name in list_commands())
+    width = max(map(len, COMMANDS)) + 2
+    listed = "\n".join(f"  {name:<{width}}{COMMANDS[name].about}" for name in COMMANDS)
     about = "Publishes every package of a monorepo in dependency order, each version exactly once."
     return _OVERVIEW.format(about=about, commands=listed, exit_codes=COMMANDS["publish"].exit_codes)
 

@@ -42,7 +42,7 @@ from releasekit.release.sources import Sources
 from releasekit.report.progress import choose_progress
 from releasekit.report.text import few
 from releasekit.scheduler.controls import keys_are_read
-from releasekit.state import doctor, locks, run_logs
+from releasekit.state import leftovers, locks, run_logs
 from releasekit.state.directory import refuse_links
 from releasekit.state.journal import Journal
 from releasekit.state.quarantine import quarantine
@@ -88,7 +88,7 @@ async def run(config: Config, session: Session) -> int:
     ):
         async with Group() as group:
             await asyncio.to_thread(refuse_links, config.state_directory)
-            say(doctor.dead_runs(config.state_directory, ecosystems), session)
+            say(leftovers.dead_runs(config.state_directory, ecosystems), session)
             held = await group.enter(locks.acquire(config.state_directory, ecosystems))
             forget_results(config.state_directory, config.results_file)
             seal = find_seal(session, make=True) or Seal.for_one_run()
@@ -106,7 +106,7 @@ async def run(config: Config, session: Session) -> int:
                 await _quarantine_unsealed(config.state_directory, journal.history, ecosystems),
                 session,
             )
-            say(doctor.uncertain_uploads(journal.history, ecosystems), session)
+            say(leftovers.uncertain_uploads(journal.history, ecosystems), session)
             progress = choose_progress(
                 session.out,
                 session.credentials.environment,

@@ -24,7 +24,6 @@ Command = Literal[
     "notes",
     "change",
     "trust",
-    "doctor",
 ]
 
 _EXIT_CODES: Final = """\
@@ -173,7 +172,7 @@ class CommandRow:
     """`module` has `run`, from a Config and a Session to an exit code. `credentials` is the part of
     its long help about them; by default, help lists the secrets among its inputs. Where it
     `summarizes_errors`, the job summary tells of one that ends it early; for the other commands,
-    that of an earlier job does. The name of one that `is_old` still works; help leaves it out.
+    that of an earlier job does.
     """
 
     about: str
@@ -183,7 +182,6 @@ class CommandRow:
     credentials: str = ""
     exit_codes: str = _EXIT_CODES
     summarizes_errors: bool = False
-    is_old: bool = False
 
 
 COMMANDS: Final[Mapping[Command, CommandRow]] = {
@@ -397,12 +395,6 @@ COMMANDS: Final[Mapping[Command, CommandRow]] = {
         credentials=_TRUST_CREDENTIALS,
         exit_codes=_TRUST_CODES,
     ),
-    "doctor": CommandRow(
-        about="The part of `check` that is about earlier runs.",
-        module="releasekit.cli.check",
-        exit_codes=_CHECK_CODES,
-        is_old=True,
-    ),
 }
 OF_THE_ACTION: Final[tuple[Command, ...]] = (
     *("plan", "publish", "check", "version", "preview", "release-pr", "report"),
@@ -418,7 +410,7 @@ PREVIEW: Final = frozenset[Command]({"preview"})
 RELEASE_PR: Final = frozenset[Command]({"release-pr"})
 PUBLISH: Final = frozenset[Command]({"publish"})
 STATUS: Final = frozenset[Command]({"status"})
-CHECK: Final = frozenset[Command]({"check", "doctor"})
+CHECK: Final = frozenset[Command]({"check"})
 # What a person does with what a run has left, on a machine of theirs.
 DECIDE: Final = frozenset[Command]({"approve", "reject"})
 RUNS: Final = DECIDE | {"plan", "publish", "status"}
@@ -429,12 +421,7 @@ FORESEES: Final = LOOKUPS - PUBLISH - STATUS
 # What nobody can do who does not know where each package goes.
 # What asks registries, or says where packages go.
 REGISTRIES: Final = ALL - NOTES - {"report"}
-DESTINED: Final = LOOKUPS | DECIDE | TRUST | CHECK
+DESTINED: Final = LOOKUPS | DECIDE | TRUST
 REPORTS: Final = frozenset[Command]({"plan", "publish", "report"})
 # What has outputs, a summary and annotations.
 STEPS: Final = REPORTS | VERSION | PREVIEW | RELEASE_PR
-
-
-def list_commands() -> list[Command]:
-    """Those that help names."""
-    return [name for name, row in COMMANDS.items() if not row.is_old]

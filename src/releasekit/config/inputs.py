@@ -557,7 +557,7 @@ class Inputs:
             "resume there.",
             words={
                 **dict.fromkeys(ALL - PUBLISH, _LOGS),
-                **dict.fromkeys(FORESEES | CHECK | DECIDE, _STATE),
+                **dict.fromkeys(FORESEES | DECIDE, _STATE),
                 **dict.fromkeys(VERSION | RELEASE_PR, _EDITS),
                 "report": "The directory with the state directories or results of all jobs.",
             },
@@ -587,11 +587,8 @@ class Inputs:
         Declaration(
             "Log everything: phases, requests, and what packages wait for; a job re-run with debug "
             "logging does so too.",
-            words={
-                **dict.fromkeys(CHECK, "Print all locks in their order."),
-                "version": "Say what was left alone, and why.",
-            },
-            commands=RUNS | CHECK | VERSION | RELEASE_PR,
+            words={"version": "Say what was left alone, and why."},
+            commands=RUNS | VERSION | RELEASE_PR,
             places=NOT_IN_FILE,
             group="reports",
             often=True,

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from releasekit.errors import ConfigError, UnknownDependency, closest
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 from releasekit.problems import Problem
 from releasekit.text.commands import spell
+from releasekit.text.globs import MAX_CHARS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from releasekit.decided import Edge
-
-# A file of the workspace may hold longer ones, and a pattern takes its time to compile.
-_MAX_PATTERN_CHARS: Final = 1_000
 
 
 def matches(package: PackageId, patterns: Iterable[str]) -> bool:
@@ -25,7 +23,8 @@ def matches(package: PackageId, patterns: Iterable[str]) -> bool:
     return any(
         fnmatchcase(package.name, pattern) or fnmatchcase(str(package), pattern)
         for pattern in patterns
-        if len(pattern) <= _MAX_PATTERN_CHARS
+        # A file of the workspace may hold longer ones, and a pattern takes its time to compile.
+        if len(pattern) <= MAX_CHARS
     )
 
 

@@ -9,7 +9,6 @@ import posixpath
 import re
 from collections import defaultdict
 from contextlib import contextmanager, suppress
-from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
@@ -20,7 +19,7 @@ from releasekit.host.files import read_head, repository_of
 from releasekit.plan.unlisted_packages import read_list
 from releasekit.problems import Problem
 from releasekit.report.text import few
-from releasekit.text.globs import Glob
+from releasekit.text.globs import Glob, matches_path
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -178,9 +177,7 @@ def _find_listing(
     does.
     """
     name, manifests = ecosystem.name, ecosystem.manifests
-    if manifests is None or any(
-        fnmatchcase(place, glob) for glob in read_list(tables, name, "exclude")
-    ):
+    if manifests is None or matches_path(place, read_list(tables, name, "exclude")):
         return ""
     above = [root / each for each in PurePosixPath(place).parents]
 

@@ -11,7 +11,6 @@ import os.path
 import re
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -25,6 +24,7 @@ from releasekit.problems import mark
 from releasekit.report.text import few, packages
 from releasekit.text.commands import spell
 from releasekit.text.escape import clip, visible
+from releasekit.text.globs import matches_path
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -355,7 +355,7 @@ def _classify(
             for path in listed
             if path.name in (*manifests.names, *manifests.foreign)
             and not any(map(_is_foreign, path.parts[:-1]))
-            and not any(fnmatchcase(path.parent.as_posix(), glob) for glob in without)
+            and not matches_path(path.parent.as_posix(), without)
         ]
         candidates = [path for path in own if path.name in manifests.names]
         foreign = {root / path.parent for path in own if path.name in manifests.foreign}

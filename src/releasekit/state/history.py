@@ -25,7 +25,7 @@ from releasekit.text.commands import spell
 from releasekit.text.json_text import refuse_many
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from releasekit.model import Package
     from releasekit.state.seals import Seal
@@ -122,12 +122,8 @@ class History:
     intact: int = 0
     torn: int = 0
 
-    def last_run(self, ecosystems: Collection[str] = ()) -> Run | None:
-        """The last run of any of these ecosystems; of any at all when none is named."""
-        for run in reversed(self.runs):
-            if not ecosystems or not run.ecosystems.isdisjoint(ecosystems):
-                return run
-        return None
+    def last_run(self, ecosystem: str) -> Run | None:
+        return next((run for run in reversed(self.runs) if ecosystem in run.ecosystems), None)
 
     def entry(self, package: Package) -> HistoryEntry | None:
         return self.entries.get((package.id, package.version))
@@ -350,10 +346,10 @@ class _Fold:
         )
 
     def planned(self, record: Mapping[str, Any]) -> None:
-        """For the trace only."""
+        """For people who read the file."""
 
     def step_started(self, record: Mapping[str, Any]) -> None:
-        """For the trace only."""
+        """For people who read the file."""
 
     def step_ended(self, record: Mapping[str, Any]) -> None:
         # It is not sealed, and sums are made of it.

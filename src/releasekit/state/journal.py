@@ -336,8 +336,8 @@ class Journal:
         )
 
     def planned(self, pending: Mapping[PackageId, Collection[PackageId]]) -> None:
-        """The packages with something left to do, and which of them each one waits for: for
-        `check`.
+        """The packages with something left to do, and which of them each one waits for: for people
+        who read the file.
         """
         needs = {str(package): sorted(map(str, on)) for package, on in pending.items()}
         self._append("planned", needs=needs)
@@ -481,11 +481,6 @@ class Journal:
 
 def read_history(state_directory: Path, *, seal: Seal | None = None) -> History:
     """What the journal says; an empty history if there is none. Changes nothing."""
-    return read_journal(state_directory, seal=seal)[0]
-
-
-def read_journal(state_directory: Path, *, seal: Seal | None = None) -> tuple[History, bytes]:
-    """What the journal says, and the bytes that say it. Changes nothing."""
     path = state_directory / JOURNAL
     try:
         with durable.reading(path) as file:
@@ -497,8 +492,7 @@ def read_journal(state_directory: Path, *, seal: Seal | None = None) -> tuple[Hi
     except OSError as error:
         raise StateError(f"{path}: cannot be read: {error.strerror}", hint=MOVE_AWAY) from error
     _refuse_longer(len(data), MAX_BYTES, path)
-    history = fold(data, state_directory=state_directory, where=JOURNAL, seal=seal)
-    return history, data[: history.intact]
+    return fold(data, state_directory=state_directory, where=JOURNAL, seal=seal)
 
 
 def _number_attempt(attempt: int) -> dict[str, int]:

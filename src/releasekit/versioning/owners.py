@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import ConfigError, did_you_mean
 from releasekit.problems import Problem
-from releasekit.text.globs import Glob
+from releasekit.text.globs import Glob, decide
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -99,10 +99,7 @@ class Owners:
         self._known: dict[str, frozenset[PackageId]] = {}
         self._places = places or Places(packages, root)
         where = "releasekit.toml: [version] ignore"
-        self._ignored = [
-            Glob.parse(each.removeprefix("!"), where=where, negated=each.startswith("!"))
-            for each in ignore
-        ]
+        self._ignored = [Glob.parse(each, where=where, signed=True) for each in ignore]
         self._further: list[tuple[Glob, PackageId]] = []
         names = index_names(each.id for each in packages)
         for name, patterns in paths.items():
@@ -132,12 +129,11 @@ class Owners:
             return frozenset()
         path = posixpath.relpath(path, self._below) if self._below else path
         parts = PurePosixPath(path).parts
-        said = [glob.negated for glob in self._ignored if glob.matches(parts)]
+        is_ignored = decide(self._ignored, parts)
         owners = {
             package
             for package, name in self._places.locate(path)
-            # The last one counts.
-            if (said[-1] if said else self._packs(package, name))
+            if (self._packs(package, name) if is_ignored is None else not is_ignored)
         }
         further = () if is_above else self._further
         return frozenset(owners) | {package for glob, package in further if glob.matches(parts)}

@@ -11,7 +11,7 @@ import pytest
 from fakes import DECLARED
 from releasekit import __version__
 from releasekit.cli import command_line
-from releasekit.config.commands import COMMANDS, Command, list_commands
+from releasekit.config.commands import COMMANDS, Command
 from releasekit.config.inputs import Inputs
 from releasekit.config.values import Url
 from releasekit.errors import ConfigError
@@ -37,7 +37,7 @@ def test_without_arguments_the_variables_decide() -> None:
 
 
 def test_the_command_is_the_mode_whatever_the_variable_says() -> None:
-    assert parse(["doctor"], {"RELEASEKIT_MODE": "publish"}).mode == "doctor"
+    assert parse(["check"], {"RELEASEKIT_MODE": "publish"}).mode == "check"
 
 
 def test_a_flag_beats_a_variable() -> None:
@@ -63,7 +63,6 @@ def test_a_flag_beats_a_variable() -> None:
         (["plan", "--pypi-registry="], "ecosystem_values", {}),
         (["plan", "--npm-tag=next"], "ecosystem_values", {"npm-tag": "next"}),
         (["check", "--fix"], "fix", True),
-        (["doctor", "--fix"], "fix", True),  # the old name
         (["report", "--results-file", "out.json"], "results_file", Path("out.json")),
     ],
 )
@@ -123,7 +122,15 @@ def test_the_help_of_verify_is_about_files(capsys: pytest.CaptureFixture[str]) -
             "--tag is a switch and takes no value; write --npm-tag next",
         ),
         (["release"], "there is no command 'release', did you mean 'publish'?"),
+        (["doctor"], "there is no command 'doctor', did you mean 'check'?"),
         (["plan", "--fix"], "--fix works with check, not with plan"),
+        (
+            ["check", "--verbose"],
+            (
+                "--verbose works with approve and plan and publish and reject and release-pr and "
+                "status and version, not with check"
+            ),
+        ),
         (
             ["plan", "--package", "a"],
             "--package works with change, not with plan, did you mean '--packages'?",
@@ -236,7 +243,6 @@ def test_help_has_examples_and_exit_codes(flag: str, capsys: pytest.CaptureFixtu
         "--version",
     ):
         assert part in printed
-    assert "doctor" not in printed
     assert max(map(len, printed.splitlines())) <= 100
 
 
@@ -279,7 +285,7 @@ def test_help_of_a_command_has_each_of_its_flags(capsys: pytest.CaptureFixture[s
         assert ecosystem.registry.flag in group
 
 
-@pytest.mark.parametrize("command", list_commands())
+@pytest.mark.parametrize("command", COMMANDS)
 def test_short_help_fits_a_terminal(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
     """What it is for, five examples that are understood, at most fifteen options."""
     for flag in ("-h", "--help"):
@@ -316,7 +322,7 @@ def test_long_help_is_about_this_command_alone(
     assert max(map(len, printed.splitlines())) <= 88
     titles = re.findall(r"(?m)^([A-Za-z].*):$", printed)
     assert len(titles) == len({*titles})
-    others = "|".join(each for each in list_commands() if each != command)
+    others = "|".join(each for each in COMMANDS if each != command)
     told = " ".join(printed.partition("\n\nexit codes")[0].split())
     assert not re.findall(rf"With ({others})\b", told)
     reads = {each for each, row in DECLARED.ecosystems.items() if row.registry.flag in printed}

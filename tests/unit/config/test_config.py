@@ -324,7 +324,7 @@ def test_a_directory_of_files_that_cannot_be_used_is_refused(
 
 
 def test_only_what_plans_looks_for_files_from_elsewhere(root: Path) -> None:
-    assert config(root, file='dist = "nowhere"', command="doctor").dist == ()
+    assert config(root, file='dist = "nowhere"', command="report").dist == ()
 
 
 @pytest.mark.parametrize("directory", [".", "..", "/"])

@@ -6,8 +6,8 @@ import pytest
 
 from javascript import write
 from releasekit.ecosystems.npm.roots import find_directories, parse_globs, read_workspace_files
-from releasekit.ecosystems.shared import globs
 from releasekit.errors import ConfigError
+from releasekit.text import globs
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -216,11 +216,10 @@ def test_what_the_root_lists_or_leaves_out_is_not_named(
     assert found(write(tmp_path, files)) == []
 
 
-def test_what_an_option_leaves_out_is_not_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("exclude", ["site/*", "site/a", "site/a/", "./site/a"])
+def test_what_an_option_leaves_out_is_not_named(tmp_path: Path, exclude: str) -> None:
     root = write(tmp_path, {"site/a/package.json": js("a"), "b/package.json": js("b")})
-    assert shown(found(root, ecosystem_tables={"npm": {"exclude": ["site/*"]}})) == [
-        ("npm", "b", 0)
-    ]
+    assert shown(found(root, ecosystem_tables={"npm": {"exclude": [exclude]}})) == [("npm", "b", 0)]
 
 
 def test_a_root_without_anything_is_planned_by_its_workspaces(tmp_path: Path) -> None:

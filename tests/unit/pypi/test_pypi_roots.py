@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from releasekit.ecosystems.pypi.roots import find_members
-from releasekit.ecosystems.shared import globs
 from releasekit.errors import ConfigError
 from releasekit.host.files import inside
+from releasekit.text import globs
 
 if TYPE_CHECKING:
     from pathlib import Path

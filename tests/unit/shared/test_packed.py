@@ -18,7 +18,6 @@ from releasekit.ecosystems.npm import history as npm
 from releasekit.ecosystems.npm.discover import Found
 from releasekit.ecosystems.npm.roots import PNPM, WorkspaceFiles
 from releasekit.ecosystems.pypi import history as pypi
-from releasekit.ecosystems.shared.packed import Patterns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -305,30 +304,6 @@ def test_a_directory_of_unknown_content_counts_where_a_file_in_it_could(
     found = at(tmp_path, manifest, text)
     assert counted(packs, found, f"{manifest} a.js vendor/").endswith("vendor/") is kept
     assert "tests/" not in counted(packs, found, f"{manifest} a.js tests/data/")
-
-
-@pytest.mark.parametrize(
-    ("lines", "path", "named"),
-    [
-        (["*.js"], "a/b.js", True),
-        (["/*.js"], "a/b.js", False),
-        (["a/*.js"], "a/b.js", True),
-        (["a/*.js"], "c/a/b.js", False),
-        (["a/**/d.js"], "a/b/c/d.js", True),
-        (["a/"], "a", False),
-        (["a/"], "a/b", True),
-        (["a/**"], "a/b/c", True),
-        (["a", "!a/b"], "a/b", False),
-        (["!a/b", "a"], "a/b", True),
-        (["*.{js,ts}"], "a.ts", True),
-        (["a/@(b|c).js"], "a/b.js", True),
-        (["../a", "# a", "", 1], "a", False),
-    ],
-)
-def test_patterns_name_what_git_would_ignore(
-    lines: list[object], path: str, *, named: bool
-) -> None:
-    assert Patterns.parse(lines).names(path) is named
 
 
 @pytest.mark.parametrize(

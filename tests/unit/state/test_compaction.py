@@ -10,7 +10,6 @@ import pytest
 from memory_log import MemoryLog
 from releasekit.errors import JournalError
 from releasekit.model import Outcome
-from releasekit.state import doctor
 from releasekit.state import journal as journal_module
 from releasekit.state.history import History, compact, encode, fold
 from releasekit.state.journal import Journal, read_history
@@ -171,13 +170,6 @@ def test_damage_within_a_shortened_journal_is_still_an_error() -> None:
         fold(broken, state_directory=STATE)
 
 
-def last_words(data: bytes) -> list[str]:
-    """What `doctor` tells of the last run."""
-    run = told(data).last_run()
-    assert run is not None
-    return doctor.describe_run(run, doctor.read_trace(data, run.id), running=False)
-
-
 @pytest.mark.parametrize("seed", range(200))
 def test_the_next_run_learns_the_same(seed: int) -> None:
     rng = random.Random(seed)
@@ -209,9 +201,8 @@ def test_the_next_run_learns_the_same(seed: int) -> None:
         new.entries.get(key) == entry for key, entry in old.entries.items() if entry.uncertain
     )
     assert new.durations == old.durations
-    assert last_words(after) == last_words(before)
-    for ecosystems in ([], ["pypi"], ["npm"], ["go"], ["go", "npm"]):
-        assert new.last_run(ecosystems) == old.last_run(ecosystems)
+    for ecosystem in ("pypi", "npm", "go"):
+        assert new.last_run(ecosystem) == old.last_run(ecosystem)
     assert compact(after) == after
 
 

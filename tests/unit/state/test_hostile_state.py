@@ -46,8 +46,8 @@ COMMANDS = (
     ["plan"],
     ["publish", "--registry", "dir:registry"],
     ["report"],
-    ["doctor"],
-    ["doctor", "--fix"],
+    ["check"],
+    ["check", "--fix"],
 )
 
 
@@ -99,7 +99,7 @@ def test_a_link_in_the_state_directory_is_refused_and_not_followed(
 ) -> None:
     """R52"""
     link = trap.plant(name, target)
-    assert main(command) == (1 if command[0] == "doctor" and command != COMMANDS[-1] else 3)
+    assert main(command) == (1 if command[0] == "check" and command != COMMANDS[-1] else 3)
     said = "".join(capsys.readouterr())
     assert f"{link}: is a symbolic link" in said
     assert "Delete it" in said
@@ -123,7 +123,7 @@ def test_a_link_that_the_user_names_is_followed(trap: Trap) -> None:
     """Whoever gives a flag may mean another disk by it."""
     chosen = trap.elsewhere.parent / "chosen"
     chosen.symlink_to(trap.elsewhere / "inside")
-    assert main(["doctor", "--state-directory", str(chosen)]) == 0
+    assert main(["check", "--registry", "dir:registry", "--state-directory", str(chosen)]) == 0
 
 
 def test_a_link_made_while_a_run_goes_on_is_not_followed(trap: Trap) -> None:

@@ -107,7 +107,7 @@ def test_only_names_of_ecosystems_become_file_names(tmp_path: Path, name: str) -
 def test_a_look_at_the_lock_does_not_make_a_run_fail(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R30: `doctor` has the lock for microseconds; it is gone at the second attempt."""
+    """R30: `check` has the lock for microseconds; it is gone at the second attempt."""
     looking = locks.acquire(tmp_path, ["pypi"])
     monkeypatch.setattr(time, "sleep", lambda _: looking.close())
     with another_run(tmp_path, ["pypi"]):

@@ -26,8 +26,7 @@ from releasekit.ecosystems.shared.crates import (
     read_toml,
 )
 from releasekit.ecosystems.shared.documents import table_in
-from releasekit.ecosystems.shared.globs import named_roots
-from releasekit.ecosystems.shared.packages import unique_by_name
+from releasekit.ecosystems.shared.packages import named_roots, unique_by_name
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import CommandFailed, ConfigError, Unreadable
 from releasekit.graph import rings, stuck

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.shared.crates import MANIFEST, MAX_BYTES, read_toml
 from releasekit.ecosystems.shared.documents import table_in, text_in
-from releasekit.ecosystems.shared.packed import Patterns, below, is_below, is_beside, spelled_out
+from releasekit.ecosystems.shared.packed import below, is_below, is_beside, spelled_out
 from releasekit.host.files import read_text
 from releasekit.text.bounds import parse_toml
-from releasekit.text.globs import Glob
+from releasekit.text.globs import WILDCARD, Glob, Patterns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from releasekit.model import Package
 
 
-_WILDCARD: Final = re.compile(r"[*?\[]")
 # What a manifest may name of the directories above it.
 _COPIED: Final = ("license-file", "readme")
 # Targets that no dependent builds. A file there that `include` names itself belongs to the sources.
@@ -86,7 +85,7 @@ def may_list(top: Path, place: Path, at_any_depth: bool) -> bool:
             there.parts, at_any_depth=at_any_depth
         )
         for text in _strings(workspace.get("members"))
-        if not (left_out and _WILDCARD.search(text))
+        if not (left_out and WILDCARD.search(text))
     )
 
 

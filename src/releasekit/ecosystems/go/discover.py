@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
@@ -22,6 +21,7 @@ from releasekit.host.files import exists, follow, inside, is_file
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 from releasekit.problems import Problem
 from releasekit.report.text import few
+from releasekit.text.globs import matches_path
 from releasekit.text.toml_text import find_value, parse_toml
 
 if TYPE_CHECKING:
@@ -279,7 +279,7 @@ def _find_directories(root: Path, options: Options) -> tuple[list[Path], list[Pa
     fixtures: list[Path] = []
     for directory in dict.fromkeys(found):
         where = directory.relative_to(root)
-        if not _matches(where.as_posix(), options.exclude):
+        if not matches_path(where.as_posix(), options.exclude):
             only_data = not listed and (
                 _FIXTURES in where.parts
                 or (not _LIKE_FIXTURES.isdisjoint(where.parts) and not _is_module(directory))
@@ -337,7 +337,7 @@ def _holds(root: Path, directory: Path, path: str, options: Options) -> bool:
     if not (directory.is_relative_to(root) and is_file(manifest)):
         return False
     where = PurePosixPath(directory.relative_to(root).as_posix())
-    if _matches(str(where), options.exclude) or not paths.is_at(path, where):
+    if matches_path(str(where), options.exclude) or not paths.is_at(path, where):
         return False
     return gomod.parse_mod(gomod.read_text(manifest), str(manifest)).module == path
 
@@ -373,7 +373,7 @@ def _read_module(root: Path, directory: Path, options: Options) -> Module:
             f"Correct it, or leave it out, in releasekit.toml: [go] exclude = [{where!r}]."
         )
         raise
-    private = _matches(where, options.private) or _matches(mod.module, options.private)
+    private = matches_path(where, options.private) or matches_path(mod.module, options.private)
     reason = "releasekit.toml: [go] private names it" if private else ""
     reason = reason or paths.trouble_with_path(mod.module)
     version, place = ("", ()) if reason else find_version(mod.module, directory, root, options)
@@ -392,10 +392,6 @@ def _read_module(root: Path, directory: Path, options: Options) -> Module:
         unpublishable=reason,
         version_place=place,
     )
-
-
-def _matches(text: str, globs: tuple[str, ...]) -> bool:
-    return any(fnmatchcase(text, str(PurePosixPath(glob))) for glob in globs)
 
 
 def find_version(module: str, directory: Path, root: Path, options: Options) -> tuple[str, Place]:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.npm import manifest, roots
 from releasekit.ecosystems.npm.reference import Range, Reference
-from releasekit.ecosystems.shared.globs import named_roots
-from releasekit.ecosystems.shared.packages import twin_meant, unique_by_name
+from releasekit.ecosystems.shared.packages import named_roots, twin_meant, unique_by_name
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import MembersError, map_all
 from releasekit.host.files import follow, inside, is_file

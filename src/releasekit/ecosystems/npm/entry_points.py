@@ -15,10 +15,10 @@ from releasekit.ecosystems.npm.manifest import list_bundled
 from releasekit.ecosystems.npm.tarball import has_bundled, read_artifact, refuse_unresolvable
 from releasekit.ecosystems.shared.documents import table_in
 from releasekit.ecosystems.shared.packages import not_a_package
-from releasekit.ecosystems.shared.packed import Patterns
 from releasekit.errors import ConfigError
 from releasekit.model import PackageWarning, WarningName
 from releasekit.report.text import few
+from releasekit.text.globs import Patterns
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

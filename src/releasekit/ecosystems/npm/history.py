@@ -26,8 +26,9 @@ from releasekit.ecosystems.npm.manifest import FIELDS, MAX_BYTES, parse_manifest
 from releasekit.ecosystems.npm.reference import Reference
 from releasekit.ecosystems.npm.roots import PNPM, YARN, parse_catalogs
 from releasekit.ecosystems.shared.documents import table_in, text_in
-from releasekit.ecosystems.shared.packed import Patterns, below, is_beside, spelled_out
+from releasekit.ecosystems.shared.packed import below, is_beside, spelled_out
 from releasekit.host.files import read_head, read_text
+from releasekit.text.globs import Patterns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

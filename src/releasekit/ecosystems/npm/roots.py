@@ -15,13 +15,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal
 
 from releasekit.ecosystems.npm import manifest
-from releasekit.ecosystems.shared import globs
 from releasekit.ecosystems.shared.destinations import NamedRegistry
 from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.errors import ManifestError, MembersError
 from releasekit.host.files import read_head, read_parsed, read_text
 from releasekit.state.directory import NAME
-from releasekit.text.globs import Glob
+from releasekit.text.globs import Glob, Search, decide, refuse_too_many
 from releasekit.text.yaml_text import MAX_YAML_BYTES, parse_yaml
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ _LICENSE: Final = re.compile(r"LICEN[CS]E(?:\..+)?")
 # Any of them makes a directory the root of packages.
 FILES: Final = (MANIFEST, PNPM)
 _MAX_EXPANDED_CHARS: Final = 1_000_000
-_SEARCH: Final = globs.Search(
+_SEARCH: Final = Search(
     markers=(MANIFEST,),
     skipped=frozenset({"node_modules", "bower_components", ".git", NAME}),
 )
@@ -92,10 +91,10 @@ class WorkspaceFiles:
         if not directory.is_relative_to(self.root):
             return ""
         parts = directory.relative_to(self.root).parts
-        fitting = [glob for glob in self.members if glob.matches(parts)]
-        if not fitting or not _SEARCH.skipped.isdisjoint(parts):
+        is_member = decide(self.members, parts)
+        if is_member is None or not _SEARCH.skipped.isdisjoint(parts):
             return ""
-        return "excluded" if fitting[-1].negated else "member"
+        return "member" if is_member else "excluded"
 
 
 def workspace_at(directory: Path) -> Membership | None:
@@ -213,8 +212,7 @@ def _choose_tool(root: Path, document: Mapping[str, object]) -> Tool:
 def parse_globs(patterns: Iterable[str], *, where: str) -> list[Glob]:
     """One glob for each alternative of their braces; raises ConfigError for one that leads out."""
     return [
-        Glob.parse(text.removeprefix("!"), where=where, negated=text.startswith("!"))
-        for text in _expand_braces(patterns, where=where)
+        Glob.parse(text, where=where, signed=True) for text in _expand_braces(patterns, where=where)
     ]
 
 
@@ -223,13 +221,9 @@ def find_directories(
 ) -> list[Path]:
     """Directories with a manifest that the globs name, the last one that fits deciding."""
     positive = [glob for glob in members if not glob.negated]
-
-    def is_chosen(path: Path) -> bool:
-        parts = path.relative_to(root).parts
-        return not [glob for glob in members if glob.matches(parts)][-1].negated
-
     search = _PNPM_SEARCH if tool == "pnpm" else _SEARCH
-    return list(filter(is_chosen, search.directories(root, positive, where=where)))
+    found = search.directories(root, positive, where=where)
+    return [each for each in found if decide(members, each.relative_to(root).parts)]
 
 
 def refuse_other_manifest(directory: Path) -> None:
@@ -382,7 +376,7 @@ def _expand_braces(patterns: Iterable[str], *, where: str) -> list[str]:
     pending = [*patterns][::-1]
     plain: list[str] = []
     while pending:
-        globs.refuse_too_many([*pending, *plain], where=where)
+        refuse_too_many([*pending, *plain], where=where)
         pattern = pending.pop()
         found = _BRACES.search(pattern)
         if found is None:
@@ -390,7 +384,7 @@ def _expand_braces(patterns: Iterable[str], *, where: str) -> list[str]:
             continue
         before, after = pattern[: found.start()], pattern[found.end() :]
         choices = found[1].split(",")
-        globs.refuse_too_many(choices, where=where)
+        refuse_too_many(choices, where=where)
         if len(choices) * len(pattern) > _MAX_EXPANDED_CHARS:
             raise MembersError(f"{where} holds more than {_MAX_EXPANDED_CHARS} characters of globs")
         pending += [f"{before}{text}{after}" for text in reversed(choices)]

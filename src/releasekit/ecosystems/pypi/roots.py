@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import os.path
 import re
-from fnmatch import translate
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.pypi import manifest
 from releasekit.ecosystems.pypi.manifest import MANIFEST
-from releasekit.ecosystems.shared import globs
 from releasekit.ecosystems.shared.documents import checked_table, table_in, text_in
-from releasekit.ecosystems.shared.globs import named_roots
+from releasekit.ecosystems.shared.packages import named_roots
 from releasekit.errors import ManifestError, MembersError
 from releasekit.host.files import follow, inside, is_file, read_file
-from releasekit.text.globs import MAX_CHARS, Glob
+from releasekit.text.globs import WILDCARD, Glob, Search, matches_path, refuse_too_many
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,8 +24,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Membership, Standing
     from releasekit.ecosystems.pypi import Options
 
-_SEARCH: Final = globs.Search(markers=(MANIFEST,), links=True)
-_WILDCARD: Final = re.compile(r"[*?\[]")
+_SEARCH: Final = Search(markers=(MANIFEST,), links=True)
 # What tells the files of a package from those of a linter, and from modules of these names.
 _SETUPTOOLS: Final = {
     "setup.cfg": (re.compile(rb"(?ms)^\[metadata\](?:(?!^\[).)*?^name[ \t]*[=:]"),),
@@ -47,13 +43,12 @@ def workspace_at(directory: Path) -> Membership | None:
     patterns, exclude = read_globs(document, path)
     where = f"{path}: tool.uv.workspace.members"
     parsed = [Glob.parse(pattern, where=where) for pattern in patterns]
-    excluded = _compile_exclusions(exclude)
 
     def find_standing(below: Path) -> Standing:
         """What the globs say of a directory, without looking there."""
         if not below.is_relative_to(directory):
             return ""
-        if _is_excluded(below, directory, excluded):
+        if _is_excluded(below, directory, exclude):
             return "excluded"
         parts = below.relative_to(directory).parts
         return "member" if any(glob.matches(parts) for glob in parsed) else ""
@@ -69,7 +64,7 @@ def may_list(top: Path, place: Path, at_any_depth: bool) -> bool:
     where, parts = f"{path}: tool.uv.workspace.members", place.relative_to(top).parts
     globs = (Glob.parse(pattern, where=where) for pattern in members)
     listed = any(each.may_name_below(parts, at_any_depth=at_any_depth) for each in globs)
-    return listed and not _is_excluded(place, top, _compile_exclusions(exclude))
+    return listed and not _is_excluded(place, top, exclude)
 
 
 def publishable_at(directory: Path) -> bool:
@@ -115,17 +110,16 @@ def find_manifests(root: Path, options: Options) -> dict[Path, Path]:
     if (root / MANIFEST).is_file():
         found.pop(root / MANIFEST, None)
     found |= find_workspace_manifests(root, options)
-    excluded = _compile_exclusions(options.exclude)
     return {
         inside(root, path, where=str(path)): found[path]
         for path in sorted(found)
-        if path.parent == root or not _is_excluded(path.parent, root, excluded)
+        if path.parent == root or not _is_excluded(path.parent, root, options.exclude)
     }
 
 
 def find_named_manifests(root: Path, options: Options) -> set[Path]:
     """Those whose directory stands in `options.packages` as it is, not by a wildcard."""
-    plain = [pattern for pattern in options.packages if not _WILDCARD.search(pattern)]
+    plain = [pattern for pattern in options.packages if not WILDCARD.search(pattern)]
     return {follow(root / pattern / MANIFEST) for pattern in plain}
 
 
@@ -182,15 +176,14 @@ def find_members(
     `where` is the file and key that hold the globs, for messages. Raises ConfigError for a glob or
     a symbolic link that leaves `root`, and for one without wildcards that names no package.
     """
-    globs.refuse_too_many((*patterns, *exclude), where=where)
+    refuse_too_many((*patterns, *exclude), where=where)
     parsed = [Glob.parse(pattern, where=where) for pattern in patterns]
-    excluded = _compile_exclusions(exclude)
     for pattern in patterns:
-        if _WILDCARD.search(pattern):
+        if WILDCARD.search(pattern):
             continue
         directory = root / pattern
         is_directory = directory.is_dir()
-        left_out = _is_excluded(directory, root, excluded)
+        left_out = _is_excluded(directory, root, exclude)
         if not is_directory or not (left_out or (directory / MANIFEST).is_file()):
             what = "has no pyproject.toml" if is_directory else "is not a directory"
             raise MembersError(
@@ -199,20 +192,12 @@ def find_members(
     found = [
         path
         for path in _SEARCH.directories(root, parsed, where=where)
-        if not _is_excluded(path, root, excluded)
+        if not _is_excluded(path, root, exclude)
     ]
     return sorted({inside(root, path, where=where) for path in found})
 
 
-def _compile_exclusions(patterns: Sequence[str]) -> list[re.Pattern[str]]:
-    for pattern in patterns:
-        if len(pattern) > MAX_CHARS:
-            raise MembersError(f"exclude holds a glob of more than {MAX_CHARS} characters")
+def _is_excluded(directory: Path, root: Path, exclude: Sequence[str]) -> bool:
     # uv matches `exclude` against the whole path, where a `*` also matches a slash.
     # https://docs.rs/glob/latest/glob/struct.MatchOptions.html (require_literal_separator)
-    return [re.compile(translate(str(PurePosixPath(pattern)))) for pattern in patterns]
-
-
-def _is_excluded(directory: Path, root: Path, excluded: Sequence[re.Pattern[str]]) -> bool:
-    relative = directory.relative_to(root).as_posix()
-    return any(pattern.fullmatch(relative) for pattern in excluded)
+    return matches_path(directory.relative_to(root).as_posix(), exclude)

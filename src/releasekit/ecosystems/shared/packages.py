@@ -1,11 +1,14 @@
-"""Packages of a workspace: unique names, batches, conflicting versions, what is not a package."""
+"""Packages of a workspace: its roots, unique names, batches, conflicting versions, what is not a
+package.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from releasekit.errors import ConfigError, PackageError, PlanError
+from releasekit.errors import ConfigError, MembersError, PackageError, PlanError
+from releasekit.host.files import inside, is_file
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
@@ -26,6 +29,25 @@ class NamedPackage(Protocol):
 
 
 N = TypeVar("N", bound=NamedPackage)
+
+
+def named_roots(
+    root: Path, names: Iterable[str], manifests: Sequence[str], *, where: str
+) -> list[Path]:
+    """The roots of workspaces below `root` that the option at `where` names, resolved.
+
+    Raises ConfigError for one that leads out of `root`, or has none of `manifests`.
+    """
+    found = []
+    for name in names:
+        directory = inside(root, root / name, where=f"{where}: {name!r}")
+        if not any(is_file(directory / manifest) for manifest in manifests):
+            raise MembersError(
+                f"{where}: {name!r} has no {' or '.join(manifests)}",
+                hint="Remove the entry, or correct the path.",
+            )
+        found.append(directory)
+    return found
 
 
 def unique_by_name(

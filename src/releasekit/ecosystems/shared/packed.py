@@ -5,12 +5,8 @@ from __future__ import annotations
 import os.path
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
-
-from releasekit.errors import MembersError
-from releasekit.text.globs import Glob
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -18,8 +14,6 @@ if TYPE_CHECKING:
 # Whether a file counts, by its name relative to the directory of the package.
 Counts = Callable[[str], bool]
 
-# Every pattern is tried on every name: about a second of work.
-_MAX_COMPARED: Final = 200_000
 # Files that change nothing for users, packed or not: notes on changes and on contributors, lock
 # files of their tools, and our own, in which a release writes the versions of other packages too.
 _NEVER: Final = re.compile(
@@ -68,67 +62,6 @@ def spelled_out(patterns: Iterable[object]) -> frozenset[str]:
         re.match(r"[^*?!#()\[\]{}]+(?=/|$)", text.removeprefix("./").strip("/")) for text in texts
     )
     return frozenset(head[0] for head in heads if head)
-
-
-@dataclass(frozen=True, slots=True)
-class Patterns:
-    """Lines like those of a .gitignore: the last one that names a path, or a directory above it,
-    decides. Alternatives, as in braces, match anything, and so too much rather than too little.
-    """
-
-    globs: tuple[tuple[Glob, bool], ...]
-
-    @classmethod
-    def parse(cls, lines: Iterable[object], *, rooted: bool = False) -> Self:
-        """With `rooted`, a bare name is at the root only. Patterns that lead out name nothing."""
-        found = []
-        for line in lines:
-            text = line.strip() if isinstance(line, str) else ""
-            if not text or text.startswith("#"):
-                continue
-            negated, text = text.startswith("!"), text.removeprefix("!")
-            is_directory = text.endswith(("/", "/**", "/**/*"))
-            text = text.removeprefix("./")
-            is_bare = "/" not in text.removesuffix("/")
-            text = re.sub(r"(?:/\*\*(?:/\*)?|/)$", "", text)
-            if is_bare and not rooted:
-                text = f"**/{text}"
-            text = re.sub(r"[@!?*+]?\([^()]*\)|\{[^{}]*\}", "*", text.removeprefix("/"))
-            try:
-                found.append((Glob.parse(text, where="", negated=negated), is_directory))
-            except MembersError:
-                continue
-        return cls(tuple(found))
-
-    def names(self, path: str) -> bool:
-        parts = path.split("/")
-        named = False
-        for glob, is_directory in self.globs:
-            if glob.negated == named and _reaches(glob, parts, is_directory=is_directory):
-                named = not glob.negated
-        return named
-
-    def may_name_below(self, directory: str) -> bool:
-        """Whether they name a path in a directory, whatever it has; it ends with a slash."""
-        parts = directory.rstrip("/").split("/")
-        return any(
-            _reaches(glob, parts, is_directory=False) or bool(glob.reach(parts))
-            for glob, _ in self.globs
-            if not glob.negated
-        )
-
-    def too_many_for(self, names: Collection[str]) -> bool:
-        return len(self.globs) * len(names) > _MAX_COMPARED
-
-
-def _reaches(glob: Glob, parts: list[str], *, is_directory: bool) -> bool:
-    """Whether it names the path, or a directory above it."""
-    reached, end = glob.start, len(glob.segments)
-    for depth, part in enumerate(parts, start=1):
-        reached = glob.step(reached, part)
-        if end in reached and not (is_directory and depth == len(parts)):
-            return True
-    return False
 
 
 def below(marker: str, tracked: Iterable[str]) -> tuple[str, ...]:

@@ -1,34 +1,26 @@
-"""What earlier runs left behind: a read-only look, and a repair under the locks.
-
-The look has three parts: findings, who holds which lock, and how far the last run came.
-"""
+"""What earlier runs left behind: a read-only look, and a repair under the locks."""
 
 from __future__ import annotations
 
-import math
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from releasekit.errors import JournalError, JournalNewer, StateError
 from releasekit.host import durable
 from releasekit.host.folder import LINK
-from releasekit.model import Outcome
-from releasekit.report.text import few, seconds
+from releasekit.report.text import few
 from releasekit.state import journal, locks, pins
 from releasekit.state.directory import JOURNAL, WAY_OUT, links, refuse_links
-from releasekit.state.history import records_of
+from releasekit.state.history import SET_ASIDE
 from releasekit.state.journal import Journal
-from releasekit.state.lock_order import DIRECTORY_LOCK
-from releasekit.state.lock_order import Kind as LockKind
-from releasekit.text.escape import clip
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.model import PackageId
-    from releasekit.state.history import History, HistoryEntry, Run
+    from releasekit.state.history import History, HistoryEntry
     from releasekit.state.seals import Seal
 
 Kind = Literal[
@@ -48,63 +40,37 @@ Kind = Literal[
 
 # Findings about uploads and files that are shown; more would not help.
 _MOST: Final = 1_000
-_DONE: Final = frozenset(outcome.value for outcome in Outcome if outcome.done)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """`fix` repairs what is `fixable`; for the rest `hint` says what to do, and without a hint it
-    is information only.
-    """
+    """`hint` says what to do; `fix` repairs what is `fixable`."""
 
     kind: Kind
     message: str
-    hint: str = ""
+    hint: str
     fixable: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Examination:
-    """`locks` says which process holds which lock, with `every_lock` in the order of all locks;
-    `last_run` says how far the last run came. Both are lines for people, and may be empty.
-    """
-
-    findings: Sequence[Finding]
-    locks: Sequence[str] = ()
-    last_run: Sequence[str] = ()
-
-
-def examine(
-    state_directory: Path, *, root: Path, registries: Iterable[Path] = (), every_lock: bool = False
-) -> Examination:
+def examine(state_directory: Path, *, root: Path) -> list[Finding]:
     """Changes nothing, needs no lock, and raises nothing that a damaged state could cause.
 
-    `registries` are the static ones, whose locks are shown too. If the directory holds links, only
-    these are reported: what they lead to may be anything.
+    If the directory holds links, only these are reported: what they lead to may be anything.
     """
     if planted := [*links(state_directory)]:
-        return Examination(
-            findings=[
-                Finding(kind="link", message=f"{link}: {LINK}", hint=WAY_OUT) for link in planted
-            ]
-        )
+        return [Finding(kind="link", message=f"{link}: {LINK}", hint=WAY_OUT) for link in planted]
     ecosystems = _find_ecosystems(state_directory)
     held = _find_held(state_directory, ecosystems)
     running = {name for name, (kind, _) in held.items() if kind == "running"}
     idle = [name for name in ecosystems if name not in running]
     # Look at locks and pins before the journal, which may take a while: a run that begins meanwhile
     # takes and pins things that were not left behind.
-    findings = [
+    return [
         *_describe_held(state_directory, held),
         *_check_stale_locks(state_directory, [name for name in idle if name not in held]),
         *_check_pins(state_directory, idle, root.resolve()),
+        *_check_journal(state_directory, running),
     ]
-    recorded, last_run = _check_journal(state_directory, running)
-    return Examination(
-        findings=[*findings, *recorded],
-        locks=_list_locks(state_directory, ecosystems, registries=registries, every=every_lock),
-        last_run=last_run,
-    )
 
 
 def dead_runs(state_directory: Path, ecosystems: Iterable[str]) -> str:
@@ -153,11 +119,11 @@ def fix(state_directory: Path, *, root: Path, seal: Seal | None = None) -> list[
     with locks.acquire(state_directory, ecosystems):
         found = [
             *_check_pins(state_directory, ecosystems, root.resolve()),
-            *_check_journal(state_directory, set())[0],
+            *_check_journal(state_directory, set()),
         ]
         for finding in found:
             if finding.kind == "torn-journal":
-                Journal.open(state_directory, run_id="doctor").close()
+                Journal.open(state_directory, run_id="check").close()
             elif finding.kind == "damaged-journal" and finding.fixable:
                 here = durable.names(state_directory)
                 number = 1 + sum(name.startswith("journal.damaged-") for name in here)
@@ -197,8 +163,11 @@ def _describe_held(
         names = [name for name, each in held.items() if each == (kind, holder)]
         told = ", ".join(names)
         if kind == "running":
-            message = f"{told}: a run holds the lock: {holder or 'no name given'}"
-            yield Finding(kind=kind, message=message)
+            yield Finding(
+                kind=kind,
+                message=f"{told}: a run holds the lock: {holder or 'no name given'}",
+                hint="Wait for that run to end. The lock goes with it.",
+            )
             continue
         what, cure = locks.describe_orphans(state_directory, names)
         yield Finding(
@@ -254,17 +223,13 @@ def _check_pins(state_directory: Path, ecosystems: Sequence[str], root: Path) ->
                 )
 
 
-def _check_journal(
-    state_directory: Path, running: Collection[str]
-) -> tuple[list[Finding], Sequence[str]]:
-    """The findings in the journal, and how far the last run came."""
+def _check_journal(state_directory: Path, running: Collection[str]) -> list[Finding]:
     try:
-        history, data = journal.read_journal(state_directory)
+        history = journal.read_history(state_directory)
     except (JournalError, StateError) as error:
         ours = isinstance(error, JournalError) and not isinstance(error, JournalNewer)
-        return [
-            Finding(kind="damaged-journal", message=str(error), hint=error.hint, fixable=ours)
-        ], ()
+        hint = error.hint or SET_ASIDE
+        return [Finding(kind="damaged-journal", message=str(error), hint=hint, fixable=ours)]
     found: list[Finding] = []
     if history.torn and not running:
         found.append(
@@ -279,17 +244,13 @@ def _check_journal(
     found += [*_check_runs(history, running), *entries[:_MOST]]
     if len(entries) > _MOST:
         more = f"{JOURNAL}: there are {len(entries) - _MOST} more like these"
-        found.append(Finding(kind=entries[_MOST].kind, message=more))
-    run = history.last_run()
-    if run is None:
-        return found, ()
-    at_work = not run.ecosystems.isdisjoint(running)
-    return found, describe_run(run, read_trace(data, run.id), running=at_work)
+        found.append(replace(entries[_MOST], message=more))
+    return found
 
 
 def _check_runs(history: History, running: Collection[str]) -> Iterator[Finding]:
     ecosystems = set().union(*(run.ecosystems for run in history.runs)).difference(running)
-    last = {run.id: run for name in ecosystems if (run := history.last_run([name]))}
+    last = {run.id: run for name in ecosystems if (run := history.last_run(name))}
     for run in last.values():
         if not run.complete:
             yield Finding(
@@ -328,163 +289,3 @@ def _check_files(package: PackageId, version: str, entry: HistoryEntry) -> Itera
                 message=f"{package} {version}: {artifact.path} is not what was built",
                 hint="If the registry has none of its files, publishing builds it again.",
             )
-
-
-def _list_locks(
-    state_directory: Path, ecosystems: Sequence[str], *, registries: Iterable[Path], every: bool
-) -> list[str]:
-    """A title, and a line for each kind. Without `every`, only what is held or left behind, which
-    may be nothing at all.
-    """
-    backups = pins.backups(state_directory, ecosystems)
-    # What to say of each lock, and whether it is held or left behind.
-    held: dict[LockKind, list[tuple[str, bool]]] = {
-        LockKind.ECOSYSTEM: [_describe_named_lock(state_directory, name) for name in ecosystems],
-        LockKind.DIRECTORY: [
-            _describe_lock(root / DIRECTORY_LOCK) for root in sorted({*registries})
-        ],
-        LockKind.PINS: [(f"a set of manifests, kept in {backup}", True) for backup in backups],
-        LockKind.JOURNAL: [_describe_lock(state_directory / JOURNAL)],
-    }
-    if not every:
-        in_use = {kind: [words for words, used in found if used] for kind, found in held.items()}
-        lines = [f"  {kind}: {'; '.join(words)}" for kind, words in in_use.items() if words]
-        return ["locks in use:", *lines] if lines else []
-    lines = [
-        f"  {int(kind)}. {kind}: "
-        + (
-            "; ".join(words for words, _ in held[kind]) or "none"
-            if kind in held
-            else "inside one process"
-        )
-        for kind in LockKind
-    ]
-    return ["locks, in the order in which they are taken:", *lines]
-
-
-def _describe_named_lock(state_directory: Path, name: str) -> tuple[str, bool]:
-    file = locks.lock_file(state_directory, name)
-    if locks.is_held(file):
-        return f"{name} held by {locks.holder(file) or 'somebody without a name'}", True
-    return f"{name} free", False
-
-
-def _describe_lock(path: Path) -> tuple[str, bool]:
-    held = locks.is_held(path)
-    return f"{path} {'held' if held else 'free'}", held
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
-    """An attempt at a phase of a package. Without an end, `took_s` counts up to the last record."""
-
-    node: str
-    number: object = 1
-    took_s: float = 0.0
-    error: str = ""
-
-    @property
-    def package(self) -> str:
-        return self.node.partition(" ")[2]
-
-    def __str__(self) -> str:
-        number = f"attempt {clip(str(self.number), 20)}, " if self.number != 1 else ""
-        return f"{clip(self.node, 100)} ({number}{seconds(self.took_s)})"
-
-
-@dataclass(slots=True)
-class Trace:
-    """`needs` are the packages the run was to publish, and which of them each one waits for."""
-
-    lasted_s: float = 0.0
-    needs: dict[str, list[str]] = field(default_factory=dict)
-    at_work: list[Attempt] = field(default_factory=list)
-    ended: list[Attempt] = field(default_factory=list)
-    outcomes: dict[str, str] = field(default_factory=dict)
-
-    def waiting(self) -> Iterator[str]:
-        """The packages that have not ended and are not at work, and why, as far as the journal
-        says.
-        """
-        at_work = {attempt.package for attempt in self.at_work}
-        last = {attempt.package: attempt for attempt in self.ended}
-        for package, needs in self.needs.items():
-            if package in self.outcomes or package in at_work:
-                continue
-            missing = [clip(on, 100) for on in needs if self.outcomes.get(on) not in _DONE]
-            if missing:
-                why = f"needs {few(missing)}"
-            elif package in last and last[package].error:
-                why = f"for another attempt at its {last[package].node.partition(' ')[0]}"
-            else:
-                why = "for its turn"
-            yield f"{clip(package, 100)} ({why})"
-
-
-def read_trace(data: bytes, run_id: str) -> Trace:
-    """The trace of one run, from a journal that `history.fold` reads without an error."""
-    trace = Trace()
-    began_s = 0.0
-    started: dict[str, tuple[object, float]] = {}
-    for record in records_of(data):
-        if record["run"] != run_id:
-            continue
-        at_s = _read_seconds(record.get("at"))
-        match record["event"]:
-            case "run_started":
-                began_s = at_s
-            case "planned":
-                trace.needs = {
-                    name: list(map(str, needs)) if isinstance(needs, list) else []
-                    for name, needs in record["needs"].items()
-                }
-            case "step_started":
-                started[record["node"]] = record.get("attempt", 1), at_s
-            case "step_ended":
-                started.pop(record["node"], None)
-                ended = Attempt(
-                    node=record["node"],
-                    number=record.get("attempt", 1),
-                    took_s=_read_seconds(record["duration_s"]),
-                    error=str(record.get("error", "")),
-                )
-                trace.ended.append(ended)
-            case "outcome":
-                trace.outcomes[record["package"]] = record["outcome"]
-            case _:
-                pass
-        trace.lasted_s = max(trace.lasted_s, at_s - began_s)
-    trace.at_work = [
-        Attempt(node=node, number=number, took_s=max(0.0, began_s + trace.lasted_s - at_s))
-        for node, (number, at_s) in started.items()
-    ]
-    return trace
-
-
-def describe_run(run: Run, trace: Trace, *, running: bool) -> list[str]:
-    """Some lines for people; one, for a run that ended in order."""
-    commit = f", commit {clip(run.commit, 60)}" if run.commit else ""
-    first = f"last run: started {clip(run.started_at, 40)}{commit}, "
-    if run.complete:
-        return [f"{first}ended after {seconds(trace.lasted_s)}: {clip(run.result, 20)}"]
-    done = [attempt for attempt in reversed(trace.ended) if not attempt.error]
-    failed = [
-        f"{attempt}: {clip(attempt.error, 200)}"
-        for attempt in reversed(trace.ended)
-        if attempt.error
-    ]
-    found = {
-        "at work": list(map(str, trace.at_work)),
-        "last finished": list(map(str, done)),
-        "last failed": failed,
-        "waiting": list(trace.waiting()),
-    }
-    how = "still at work" if running else "cut off"
-    return [
-        f"{first}{how}, last heard of after {seconds(trace.lasted_s)}",
-        *(f"  {title}: {few(items)}" for title, items in found.items() if items),
-    ]
-
-
-def _read_seconds(value: object) -> float:
-    return max(0.0, value) if isinstance(value, float) and math.isfinite(value) else 0.0

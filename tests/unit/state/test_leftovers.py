@@ -13,25 +13,16 @@ from unittest.mock import Mock
 import pytest
 
 from releasekit.errors import LockHeld, StateError
-from releasekit.host import durable
-from releasekit.host.flock import try_lock
 from releasekit.model import Artifact, Outcome, Package, PackageId
 from releasekit.state import locks
 from releasekit.state.directory import links
-from releasekit.state.doctor import (
-    Examination,
-    Finding,
-    dead_runs,
-    examine,
-    fix,
-    uncertain_uploads,
-)
 from releasekit.state.history import History, encode, fold
 from releasekit.state.journal import Journal, read_history
-from releasekit.state.pins import EphemeralPin, backups
+from releasekit.state.leftovers import Finding, dead_runs, examine, fix, uncertain_uploads
+from releasekit.state.pins import EphemeralPin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
 CORE = Package(
     id=PackageId("pypi", "core"), version="1.0", directory=Path("/w"), manifest=Path("/w/p.toml")
@@ -49,18 +40,13 @@ class Site:
         self.manifest.write_bytes(b"b>=1")
         self.journal = self.state / "journal.jsonl"
 
-    def examination(self, *registries: Path, every: bool = False) -> Examination:
-        """And see that nothing changes by it."""
+    def examine(self) -> list[Finding]:
+        """And see that nothing changes by it, and that each finding has its cure."""
         before = self.contents()
-        found = examine(self.state, root=self.root, registries=registries, every_lock=every)
+        found = examine(self.state, root=self.root)
         assert self.contents() == before
+        assert all(finding.hint for finding in found)
         return found
-
-    def examine(self) -> Sequence[Finding]:
-        return self.examination().findings
-
-    def last_run(self) -> Sequence[str]:
-        return self.examination().last_run
 
     def kinds(self) -> list[str]:
         return [finding.kind for finding in self.examine()]
@@ -119,11 +105,8 @@ def test_the_journal_is_read_once_and_links_are_looked_for_once(
         pass
     folded, walked = Mock(wraps=fold), Mock(wraps=links)
     monkeypatch.setattr("releasekit.state.journal.fold", folded)
-    monkeypatch.setattr("releasekit.state.doctor.links", walked)
-    found = site.examination(every=True)
-    assert found.findings
-    assert found.locks
-    assert found.last_run
+    monkeypatch.setattr("releasekit.state.leftovers.links", walked)
+    assert site.kinds() == ["interrupted-run"]
     assert (folded.call_count, walked.call_count) == (1, 1)
 
 
@@ -189,55 +172,9 @@ def test_a_killed_run_is_told_from_what_it_started(
             site.fix()
 
 
-def test_the_order_of_the_locks_is_told_with_who_holds_what(site: Site, tmp_path: Path) -> None:
-    """R30, R44: and nothing changes by it."""
-    registry = tmp_path / "registry"
-    registry.mkdir()
-    assert site.examination().locks == []
-    assert site.examination(every=True).locks == [
-        "locks, in the order in which they are taken:",
-        "  1. ecosystem: none",
-        "  2. upload turn: inside one process",
-        "  3. directory: none",
-        "  4. manifest: inside one process",
-        "  5. pins: none",
-        "  6. wheel: inside one process",
-        "  7. environment: inside one process",
-        "  8. journal sync: inside one process",
-        f"  9. journal: {site.journal} free",
-        "  10. journal descriptor: inside one process",
-    ]
-    locks.acquire(site.state, ["npm", "pypi"]).close()
-    with (
-        locks.acquire(site.state, ["pypi"]),
-        durable.opened(registry / ".lock", os.O_RDWR | os.O_CREAT) as descriptor,
-        EphemeralPin(site.state, {site.manifest: b"b==2"}, ecosystem="pypi", root=site.root),
-    ):
-        assert try_lock(descriptor)
-        (backup,) = backups(site.state, ["pypi"])
-        told = site.examination(registry, every=True).locks
-        assert told[1].startswith("  1. ecosystem: npm free; pypi held by process ")
-        assert told[3] == f"  3. directory: {registry}/.lock held"
-        assert told[5] == f"  5. pins: a set of manifests, kept in {backup}"
-        (site.state / "lock.npm").touch()
-        in_use = site.examination(registry).locks
-        assert in_use == [
-            "locks in use:",
-            f"  ecosystem: {told[1].partition('; ')[2]}",
-            f"  directory: {registry}/.lock held",
-            f"  pins: a set of manifests, kept in {backup}",
-        ]
-        (site.state / "lock.pypi").write_bytes(b"")
-        told = site.examination(registry, every=True).locks
-        assert told[1] == "  1. ecosystem: npm free; pypi held by somebody without a name"
-
-
-def test_what_is_in_the_way_of_the_state_is_told_of_no_lock(site: Site) -> None:
+def test_a_file_in_the_way_of_backups_is_no_finding(site: Site) -> None:
     (site.state / "backup").touch()
     assert site.examine() == []
-    assert site.examination(every=True).locks[5] == "  5. pins: none"
-    (site.state / "lock.pypi").symlink_to("elsewhere")
-    assert site.examination().locks == ()
 
 
 def test_a_journal_that_is_no_file_is_found_and_left_alone(site: Site) -> None:
@@ -245,7 +182,6 @@ def test_a_journal_that_is_no_file_is_found_and_left_alone(site: Site) -> None:
     [finding] = site.examine()
     assert (finding.kind, finding.fixable) == ("damaged-journal", False)
     assert "journal.jsonl: cannot be read: Is a directory" in finding.message
-    assert site.last_run() == ()
     assert site.fix() == []
     assert site.journal.is_dir()
 
@@ -391,38 +327,6 @@ def test_a_damaged_journal_is_set_aside_and_kept(site: Site) -> None:
         assert site.kinds() == []
 
 
-def test_the_last_run_is_told(site: Site) -> None:
-    """R30"""
-    assert site.last_run() == ()
-    with locks.acquire(site.state, ["pypi"]), site.run("pypi") as journal:
-        journal.phase_started("build pypi:core")
-        going_on, work = site.last_run()
-        assert going_on.startswith("last run: started 2026, still at work, last heard of after ")
-        assert work.startswith("  at work: build pypi:core (")
-    cut_off, work = site.last_run()
-    assert cut_off.startswith("last run: started 2026, cut off, last heard of after ")
-    assert work.startswith("  at work: build pypi:core (")
-    with locks.acquire(site.state, ["npm"]):
-        assert site.last_run() == [cut_off, work]  # a run of others holds that
-    with site.run("npm") as journal:
-        asyncio.run(journal.run_ended("success"))
-    [line] = site.last_run()
-    assert line.startswith("last run: started 2026, ended after ")
-    assert line.endswith(": success")
-
-
-def test_nothing_is_told_out_of_a_damaged_journal(site: Site, tmp_path: Path) -> None:
-    """R32, R52: nor out of one that is somewhere else, or no file."""
-    site.journal.write_bytes(encode({"v": 1, "event": "yanked"}))
-    assert site.last_run() == ()
-    site.journal.unlink()
-    site.journal.mkdir()
-    assert site.last_run() == ()
-    site.journal.rmdir()
-    site.journal.symlink_to(tmp_path / "elsewhere")
-    assert site.last_run() == ()
-
-
 def test_a_journal_with_other_line_ends_inside_of_records_is_told_too(site: Site) -> None:
     """R32: a carriage return is white space in JSON, and ends no record."""
     with site.run("pypi"):
@@ -431,7 +335,6 @@ def test_a_journal_with_other_line_ends_inside_of_records_is_told_too(site: Site
     body = started[: -len(b',"crc":"00000000"}')].replace(b',"event"', b',\r"event"')
     site.journal.write_bytes(body + b',"crc":"%08x"}\n' % zlib.crc32(body) + empty)
     assert site.kinds() == ["interrupted-run"]
-    assert site.last_run()[0].startswith("last run: started 2026, cut off, ")
     assert site.fix() == []
 
 
@@ -442,13 +345,13 @@ def test_a_run_that_begins_meanwhile_has_left_nothing_behind(
     site.journal.write_bytes(b"")
     begun: list[locks.Locks] = []
 
-    def read(state: Path) -> tuple[History, bytes]:
+    def read(state: Path) -> History:
         begun.append(Context().run(locks.acquire, state, ["pypi"]))
-        return History(), b""
+        return History()
 
     locks.acquire(site.state, ["pypi"]).close()
-    monkeypatch.setattr("releasekit.state.journal.read_journal", read)
-    assert examine(site.state, root=site.root).findings == []
+    monkeypatch.setattr("releasekit.state.journal.read_history", read)
+    assert examine(site.state, root=site.root) == []
     for held in begun:
         held.close()
 
