@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import fnmatch
+import glob
 import importlib
 import json
 import multiprocessing
@@ -121,8 +122,8 @@ def _list_tools() -> Iterable[str]:
 
 
 def _describe(peer: Peer, case: Case, verdict: Verdict, fetched: Mapping[str, Fetched]) -> str:
-    only = "".join(f"[{each}]" if each in "[*?" else each for each in case.name)
-    options = shlex.join(["--ecosystem", peer.ecosystem, "--only", only, "--keep"])
+    only = ["--only", glob.escape(case.name), "--keep"]
+    options = shlex.join(["--ecosystem", peer.ecosystem, *only])
     sources = [f"from: {fetched[name].directory} ({fetched[name].what})" for name in peer.sources]
     title = f"\n## {peer.ecosystem}: {peer.name}: {case.name}"
     return "\n".join([title, *sources, f"again: make peers ONLY={options!r}", verdict.why])

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 DEBIAN: Final = "http://deb.debian.org/debian"
-# Archives that are renewed as soon as their repository releases.
-_NEWEST: Final = frozenset({"crate", "sdist", "npm", "go", "central", "goroot"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +60,8 @@ def fetch(source: Source, into: Path, checkouts: Path | None) -> Fetched:
     there already.
     """
     checkout = checkouts / source.name if checkouts else None
-    if checkout and (checkout.is_dir() or source.archive.partition(":")[0] not in _NEWEST):
+    # Those of Debian grow old.
+    if checkout and (checkout.is_dir() or source.archive.partition(":")[0] in {"", "debian"}):
         found = _find_checkout(source, checkout)
         if found.directory or not source.archive:
             return found

@@ -418,9 +418,9 @@ RUNS: Final = DECIDE | {"plan", "publish", "status"}
 LOOKUPS: Final = frozenset[Command]({"plan", "publish", "check", "status"})
 # What says how a release would be, by the options of that.
 FORESEES: Final = LOOKUPS - PUBLISH - STATUS
-# What nobody can do who does not know where each package goes.
 # What asks registries, or says where packages go.
 REGISTRIES: Final = ALL - NOTES - {"report"}
+# What nobody can do who does not know where each package goes.
 DESTINED: Final = LOOKUPS | DECIDE | TRUST
 REPORTS: Final = frozenset[Command]({"plan", "publish", "report"})
 # What has outputs, a summary and annotations.

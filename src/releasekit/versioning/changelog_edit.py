@@ -6,6 +6,7 @@ Lines are spliced, so that everything else stays as it is; and what was written 
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from releasekit.versioning.changelog import (
@@ -19,7 +20,7 @@ from releasekit.versioning.changelog import (
 from releasekit.versioning.edits import refuse_edit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from releasekit.errors import PlanError
     from releasekit.versioning.changelog import Changelog, Section
@@ -34,10 +35,10 @@ _MAX_INTRODUCTION: Final = 20
 
 
 class _Part(NamedTuple):
-    """Lines without their ends: of a heading, and of what stands below it."""
+    """Lines without their ends: a heading, or none, and what stands below it."""
 
     title: str
-    heading: Sequence[str]
+    heading: str
     lines: list[str]
 
 
@@ -79,10 +80,12 @@ def add_section(
     mark = "\ufeff" if text.startswith("\ufeff") else ""
     text = text.removeprefix(mark)
     names, version = {*names, name} - {""}, version.removeprefix("v")
-    old = None if "\0" in text else read_changelog(text, names)
-    refusal = _refuse(path, [_write_heading(None, version, date, name), "", body])
-    if path.lower().endswith(".rst"):
+    is_markdown = not path.lower().endswith(".rst")
+    new_section = [_write_heading(None, version, date, name), "", body]
+    refusal = partial(_refuse, path, new_section, "or" if is_markdown else "and")
+    if not is_markdown:
         raise refusal("only Markdown is edited")
+    old = None if "\0" in text else read_changelog(text, names)
     if old is None:
         raise refusal("it is too long, or no text")
     places = _find_places(old, version, replaces, is_shared=bool(name))
@@ -100,7 +103,7 @@ def add_section(
     marks = "#" * min(6, max(3, like.heading.level + 1 if like else 3))
     there = {line.strip() for part in (*parts, *news) for line in part.lines} - {""}
     lacking = [
-        _Part(title, [f"{marks} {title}"] if title else [], entries)
+        _Part(title, f"{marks} {title}" if title else "", entries)
         for title, entries in _list_lacking(body, there)
     ]
     heading = _write_heading(like, version, date, name)
@@ -136,11 +139,9 @@ def add_section(
     return mark + written
 
 
-def _refuse(path: str, section: Sequence[str]) -> Callable[[str], PlanError]:
-    word = "and" if path.lower().endswith(".rst") else "or"
+def _refuse(path: str, section: Sequence[str], word: str, why: str) -> PlanError:
     hint = f'Set `changelog = "none"` in [version], {word} add the section by hand:'
-    shown = "\n".join([hint, "", *section])
-    return lambda why: refuse_edit(f"{path}: cannot add a section: {why}", shown)
+    return refuse_edit(f"{path}: cannot add a section: {why}", "\n".join([hint, "", *section]))
 
 
 def _find_places(old: Changelog, version: str, replaces: str, *, is_shared: bool) -> _Places:
@@ -235,16 +236,12 @@ def _split(
     """`filled` leaves out parts in which nothing stands."""
     headings = [each.heading for each in log.sections if each.heading.start in body]
     starts = [*(each.start for each in headings), body.stop]
-    parts = [_Part("", (), [*lines[body.start : starts[0]]])]
+    parts = [_Part("", "", [*lines[body.start : starts[0]]])]
     for number, each in enumerate(headings):
         stop = starts[number + 1]
         below = number + 1 < len(headings) and headings[number + 1].level > each.level
         if not filled or below or any(line.strip() for line in log.lines[each.start + 1 : stop]):
-            parts.append(
-                _Part(
-                    each.text, lines[each.start : each.start + 1], [*lines[each.start + 1 : stop]]
-                )
-            )
+            parts.append(_Part(each.text, lines[each.start], [*lines[each.start + 1 : stop]]))
     return [each for each in parts if each.heading or any(line.strip() for line in each.lines)]
 
 
@@ -281,7 +278,7 @@ def _join(parts: Sequence[_Part], more: Iterable[_Part]) -> list[str]:
     for part in joined:
         if part.heading and found and found[-1].strip():
             found.append("")
-        found += [*part.heading, *part.lines]
+        found += [part.heading, *part.lines] if part.heading else part.lines
     return _strip(found)
 
 

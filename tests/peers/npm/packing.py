@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import tarfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from peers import ours
@@ -16,11 +17,11 @@ from peers.scenarios import EQUAL, Files, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
 # What npm packs as it is, so no requirement is pinned.
 SETTINGS: Final = 'pin = "none"\n[npm]\nignore-scripts = true\n'
 Tarballs = dict[str, bytes]
+_PLACE: Final = Path(__file__).parents[3] / "build" / "peers"
 
 
 def environment(home: Path) -> dict[str, str]:
@@ -36,6 +37,16 @@ def environment(home: Path) -> dict[str, str]:
         "npm_config_ignore_scripts": "true",
         "npm_config_manage_package_manager_versions": "false",
     }
+
+
+def install(program: str, package: str) -> Path:
+    """Where it is, from npm unless it is there."""
+    place = _PLACE / program
+    found = place / "node_modules" / ".bin" / program
+    if not found.exists():
+        argv = ["npm", "install", "--silent", "--prefix", str(place), package]
+        subprocess.run(argv, check=True, capture_output=True)
+    return found
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -8,7 +8,6 @@ import json
 import posixpath
 import re
 import subprocess
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import yaml
@@ -26,6 +25,7 @@ from peers.scenarios import Case, Files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from peers.npm.packing import Tarballs
 
@@ -41,9 +41,7 @@ _CALLS: Final = (
 _STARTS: Final = {"prepare", "preparePackages"}
 _DEFAULTS: Final = {"name": "project", "version": "0.0.0"}
 _WORKSPACE: Final = "pnpm-workspace.yaml"
-_PLACE: Final = Path(__file__).parents[3] / "build" / "peers" / "pnpm"
-_PNPM: Final = _PLACE / "node_modules" / ".bin" / "pnpm"
-_VERSION: Final = 10  # the newest for the oldest Node.js that npm itself still takes
+_PNPM: Final = "pnpm@10"  # the newest for the oldest Node.js that npm itself still takes
 _ALIAS: Final = re.compile(r"workspace:(@?[^@]+)@")
 # What pnpm takes out, and what only it puts in: see the page on npm packages.
 _DROPPED: Final = ("packageManager", "pnpm")
@@ -52,15 +50,8 @@ _SCRIPTS: Final = {
 }  # fmt: skip
 
 
-def install() -> None:
-    """From npm, unless it is there."""
-    if not _PNPM.exists():
-        argv = ["npm", "install", "--silent", "--prefix", str(_PLACE), f"pnpm@{_VERSION}"]
-        subprocess.run(argv, check=True, capture_output=True)
-
-
 def read_packed(checkout: Path) -> Iterator[Case]:
-    install()
+    pack = functools.partial(_pack, packing.install("pnpm", _PNPM))
     releasing = checkout / "pnpm11/releasing"
     paths = [*releasing.glob("exportable-manifest/test/*.ts")]
     paths += releasing.glob("commands/test/publish/*.ts")
@@ -144,7 +135,7 @@ def _add(files: dict[str, str | bytes], at: str, document: Any) -> None:
     files[posixpath.normpath(f"{at}{MANIFEST}")] = json.dumps({**_DEFAULTS, **document})
 
 
-def pack(top: Path, directory: Path) -> Tarballs:
+def _pack(pnpm: Path, top: Path, directory: Path) -> Tarballs:
     """Each package of the workspace that is not private, as `pnpm publish --recursive` would."""
     into = directory / "theirs"
     into.mkdir()
@@ -157,7 +148,7 @@ def pack(top: Path, directory: Path) -> Tarballs:
     for place, document in documents.items():
         if document.get("private") or not document.get("name") or not document.get("version"):
             continue
-        argv = [str(_PNPM), "pack", "--json", "--pack-destination", str(into)]
+        argv = [str(pnpm), "pack", "--json", "--pack-destination", str(into)]
         done = subprocess.run(
             argv, cwd=place, env=environment, capture_output=True, text=True, check=True
         )

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from peers.npm.packing import Tarballs
 
-_PLACE: Final = Path(__file__).parents[3] / "build" / "peers" / "yarn"
-_YARN: Final = _PLACE / "node_modules" / ".bin" / "yarn"
+# All of yarn is in this one package. https://www.npmjs.com/package/@yarnpkg/cli-dist
+_YARN: Final = "@yarnpkg/cli-dist@4"
 _SETTINGS: Final = "enableNetwork: false\nenableTelemetry: false\nenableScripts: false\n"
 # Of the tools that they were written for.
 _OF_OTHERS: Final = frozenset({"package-lock.json", "pnpm-lock.yaml", "npm-shrinkwrap.json"})
@@ -32,18 +32,9 @@ _WORKSPACE: Final = "pnpm-workspace.yaml"
 _FILE: Final = re.compile(r"(\S+): only (ReleaseKit|the tool) packs (.*)")
 
 
-def install() -> None:
-    """From npm, unless it is there: all of yarn is in this one package.
-    https://www.npmjs.com/package/@yarnpkg/cli-dist
-    """
-    if not _YARN.exists():
-        argv = ["npm", "install", "--silent", "--prefix", str(_PLACE), "@yarnpkg/cli-dist@4"]
-        subprocess.run(argv, check=True, capture_output=True)
-
-
 def read_with(read: Callable[[Path], Iterator[Case]], checkout: Path) -> Iterator[Case]:
     """Cases of another tool, whose judge is a partial of `packing.judge`."""
-    install()
+    pack = functools.partial(_pack, packing.install("yarn", _YARN))
     for case in read(checkout):
         assert isinstance(case.judge, functools.partial)
         files = functools.partial(_read, case.judge.args[0])
@@ -78,7 +69,7 @@ def _without_scripts(text: str | bytes) -> str | bytes:
     return text
 
 
-def pack(top: Path, directory: Path) -> Tarballs:
+def _pack(yarn: Path, top: Path, directory: Path) -> Tarballs:
     """Each package of the workspace that is not private."""
     into = directory / "theirs"
     into.mkdir()
@@ -90,7 +81,7 @@ def pack(top: Path, directory: Path) -> Tarballs:
         check=True,
     )
     found: dict[str, bytes] = {}
-    listed = run([str(_YARN), "workspaces", "list", "--json"], cwd=top).stdout
+    listed = run([str(yarn), "workspaces", "list", "--json"], cwd=top).stdout
     for line in listed.splitlines():
         place = top / json.loads(line)["location"]
         document = packing.read_json(place / MANIFEST)
@@ -98,7 +89,7 @@ def pack(top: Path, directory: Path) -> Tarballs:
         if document.get("private") or not (isinstance(name, str) and isinstance(version, str)):
             continue
         filename = f"{name.removeprefix('@').replace('/', '-')}-{version}.tgz"
-        run([str(_YARN), "pack", "--out", str(into / filename)], cwd=place)
+        run([str(yarn), "pack", "--out", str(into / filename)], cwd=place)
         found[filename] = (into / filename).read_bytes()
     return found
 

@@ -50,11 +50,11 @@ const LICENSE_OF_PNPM = /licen[cs]e/i
 
 // What yarn packs nowhere: its settings, which may hold a token, and what it installed or brought.
 // https://github.com/yarnpkg/berry/blob/master/packages/plugin-pack/sources/packUtils.ts
-const OF_YARN = new RegExp([
+const OF_YARN = [
   /(?:^|\/)\.yarnrc\.yml$/,
   /^\.pnp\.(?:cjs|data\.json|loader\.mjs)$/,
   /^\.yarn\/(?:(?:cache|releases|unplugged|__virtual__)\/|install-state\.gz$)/,
-].map((each) => each.source).join('|'))
+]
 
 // What is tarred in one go: beside more than this, other packages get their turn.
 const MAX_AT_ONCE = 1024 * 1024
@@ -137,8 +137,9 @@ async function pack (request, run) {
   } else {
     const tree = await treeOf(place, manifest)
     Object.assign(tree.package, entryPoints(request, place, tree.package))
-    const isOurs = request.tool === 'yarn' ? (file) => !OF_YARN.test(file) : () => true
-    const files = (await packlist(tree, listed(request, place))).filter(isInside).filter(isOurs)
+    const never = request.tool === 'yarn' ? OF_YARN : []
+    const files = (await packlist(tree, listed(request, place)))
+      .filter((file) => isInside(file) && !never.some((each) => each.test(file)))
     const given = await givenLicenses(request, files)
     // While other files wait, node-tar waits for an archive forever, or loses entries of it.
     // https://github.com/isaacs/node-tar/blob/main/src/pack.ts
