@@ -25,6 +25,10 @@ class Verdict(NamedTuple):
 EQUAL = Verdict("equal")
 
 
+def compare(asked: object, ours: object, theirs: object) -> Verdict:
+    return EQUAL if ours == theirs else Verdict("fault", f"{asked}\nours {ours}, theirs {theirs}")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Case:
     """Names are those of the test it is from, and each is there once in its ecosystem. `judge` gets

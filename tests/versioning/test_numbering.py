@@ -250,6 +250,10 @@ def test_prereleases_of_a_version_are_numbered(
         assert numbering.bump(each, Level.NONE, "shift") == stable
 
 
+def test_build_metadata_does_not_hide_the_number_of_a_prerelease() -> None:
+    assert numbering_of("cargo").find_number("1.3.0-rc.2+build.4", "rc", "1.3.0") == 2
+
+
 def python_version(random: random.Random) -> str:
     """Any that a project may have, spelled in any way."""
     separator = random.choice(("", ".", "-", "_"))

@@ -105,7 +105,7 @@ class Numbering:
         """
         parts = self.read(target)
         before, after = map(re.escape, (self._spell_label(parts, label), parts.tail))
-        found = re.fullmatch(f"{before}([0-9]{{1,9}}){after}", self.check(version))
+        found = re.fullmatch(rf"{before}([0-9]{{1,9}}){after}(?:\+.*)?", self.check(version))
         number = int(found[1]) if found else -1
         if not found and self.labels and (last := re.search(r"[0-9]{1,9}$", version)):
             # What Maven has as -M1 or -RC1 has its number as well.

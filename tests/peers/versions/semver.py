@@ -9,22 +9,39 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from peers.scenarios import EQUAL, Case, Verdict
-from releasekit.decided import Level
+from peers.scenarios import EQUAL, Case, Verdict, compare
+from releasekit.config.version_options import VersionOptions
+from releasekit.decided import Intent, Level, Rules, Source, Standing
 from releasekit.ecosystems.cargo.requirements import Requirement
 from releasekit.ecosystems.npm.manifest import parse_package
 from releasekit.ecosystems.npm.reference import Range
 from releasekit.ecosystems.shared.semver import Version
-from releasekit.errors import ManifestError
+from releasekit.errors import ConfigError, ManifestError
+from releasekit.model import PackageId
+from releasekit.versioning.decide import decide
 from releasekit.versioning.numbering import numbering_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     Row = list[Any]
 
 _LEVELS: Final = {"major": Level.MAJOR, "minor": Level.MINOR, "patch": Level.PATCH}
-_FROM_ONE: Final = Verdict("explained", "moving.md: Prereleases are counted from 1")
+_FROM_ONE: Final = Verdict(
+    "explained",
+    "moving.md: Prereleases are counted from 1, and anew where the changes ask for a higher "
+    "version.",
+)
+_LOOSE: Final = Verdict(
+    "explained",
+    "limits.md: A name, version or table that npm corrects when it publishes: "
+    '`"foo "`, `v1.2.3`, `1.2.3beta`',
+)
+# How a version begins that npm corrects.
+_CORRECTED: Final = re.compile(r"[\s=v]|\d+\.\d+\.\d+[A-Za-z]")
+_HYPHENLESS: Final = re.compile(r"\d[A-Za-z]")
+_UNLIKE: Final = "prereleases of ReleaseKit have one word and a number"
+_NUMBERED: Final = re.compile(r"(\d+\.\d+\.\d+)-(.+)\.(\d+)")
 
 
 def read_npm(checkout: Path) -> Iterator[Case]:
@@ -38,115 +55,139 @@ def read_npm(checkout: Path) -> Iterator[Case]:
                 yield Case(name=f"{path.stem}#{number}", judge=judge)
 
 
-def _judge(check: Callable[[Row], Verdict | bool], row: Row, _directory: Path) -> Verdict:
-    found = check(row)
-    if isinstance(found, Verdict):
-        return found
-    return EQUAL if found else Verdict("fault", str(row))
-
-
-def _holds(text: str, version: str) -> bool:
-    """As npm asks; a range or version that ReleaseKit cannot read holds nothing."""
-    try:
-        return Version.parse(version) in Range.parse(text)
-    except (ValueError, AttributeError):
-        return False
+def _judge(check: Callable[[Row], Verdict], row: Row, _directory: Path) -> Verdict:
+    return check(row)
 
 
 def _options(row: Row, at: int) -> object:
     return row[at] if len(row) > at else None
 
 
-def _check_range(row: Row, *, holds: bool) -> Verdict | bool:
+def _is_loose(options: object) -> bool:
+    return options is True or (isinstance(options, dict) and bool(options.get("loose")))
+
+
+def _check_range(row: Row, *, holds: bool) -> Verdict:
     options = _options(row, 2)
     if isinstance(options, dict) and options.get("includePrerelease"):
         return Verdict("unusable", "npm asks for no prereleases besides those that a range names")
     if not isinstance(row[0], str) or not isinstance(row[1], str):
         return Verdict("unusable", "no text")
-    own = _holds(row[0], row[1])
-    if own != holds and holds and options:
-        return Verdict("explained", _LOOSE)
-    return own == holds
-
-
-_HYPHENLESS: Final = re.compile(r"\d[A-Za-z]")
-_LOOSE: Final = "limits.md: `v1.2.3`, `=1.2.3`, `1.2.3beta` as versions"
-
-
-def _is_strict(text: str) -> bool:
     try:
-        Version.parse(text)
-    except ValueError:
-        return False
-    return True
+        own = Version.parse(row[1]) in Range.parse(row[0])
+    except ValueError:  # it holds nothing, as npm asks
+        own = False
+        if holds and _is_loose(options):
+            return _LOOSE
+    return compare(row, own, holds)
 
 
-def _check_parsed(row: Row) -> Verdict | bool:
+def _check_parsed(row: Row) -> Verdict:
     text, canonical = row[:2]
-    options = _options(row, 2)
     try:
         Range.parse(text)
+        own = True
     except ValueError:
-        if canonical is not None and options:
-            return Verdict("explained", _LOOSE)
-        return canonical is None
-    if canonical is None and not options and _HYPHENLESS.search(text):
+        own = False
+        if canonical is not None and _is_loose(_options(row, 2)):
+            return _LOOSE
+    if own and canonical is None and not _options(row, 2) and _HYPHENLESS.search(text):
         return Verdict("unusable", "npm reads requirements in loose form alone")
-    return canonical is not None
+    return compare(row, own, canonical is not None)
 
 
-def _check_order(row: Row) -> Verdict | bool:
-    if _options(row, 2):
-        return Verdict("explained", _LOOSE)
-    return Version.parse(row[1]) < Version.parse(row[0])
+def _ask(row: Row, texts: Iterable[str], answer: Callable[..., object], theirs: object) -> Verdict:
+    """Of versions, among them some that npm would correct."""
+    try:
+        return compare(row, answer(*map(Version.parse, texts)), theirs)
+    except ValueError as error:
+        return _LOOSE if any(map(_CORRECTED.match, texts)) else compare(row, error, theirs)
 
 
-def _check_equal(row: Row) -> Verdict | bool:
-    if not (_is_strict(row[0]) and _is_strict(row[1])):
-        return Verdict("explained", _LOOSE)
-    return Version.parse(row[0]) == Version.parse(row[1])
+def _check_order(row: Row) -> Verdict:
+    return _ask(row, row[:2], lambda one, other: (other < one, one < other), (True, False))
 
 
-def _check_valid(row: Row) -> Verdict | bool:
-    if not _is_strict(row[0]):
-        return Verdict("explained", _LOOSE)
-    parsed = Version.parse(row[0])
-    return bool(parsed.release == tuple(row[1:4]) and [*parsed.pre] == row[4])
+def _check_equal(row: Row) -> Verdict:
+    return _ask(row, row[:2], lambda one, other: one == other, True)
 
 
-def _check_invalid(row: Row) -> Verdict | bool:
-    if not isinstance(row[0], str):
-        return True
+def _check_valid(row: Row) -> Verdict:
+    theirs = (tuple(row[1:4]), tuple(row[4]), ".".join(row[5]))
+    return _ask(row, row[:1], lambda version: (version.release, version.pre, version.build), theirs)
+
+
+def _check_invalid(row: Row) -> Verdict:
     try:
         parse_package({"name": "m", "version": row[0]}, Path("package.json"))
     except ManifestError:
-        return True
-    return False
+        return EQUAL
+    return compare(row, "taken", "refused")
 
 
-def _check_increment(row: Row) -> Verdict | bool:
-    version, kind, wanted = row[:3]
-    if kind.startswith("pre"):
-        return _FROM_ONE
-    if _options(row, 3):
-        return Verdict("explained", _LOOSE)
+def _check_increment(row: Row) -> Verdict:
+    """`inc(version, kind, options, identifier, base)`, where options may be left out."""
+    version, kind, wanted, *given = row
+    if given and isinstance(given[0], str):
+        given = [None, *given]
+    _, label, base, *_ = [*given, None, None, None]
     numbering = numbering_of("npm")
-    if kind == "release":
-        return bool(wanted is None or numbering.stable(version) == wanted)
-    if kind not in _LEVELS:
-        return Verdict("unusable", "no level")
     try:
-        return bool(numbering.bump(version, _LEVELS[kind], "literal") == wanted)
-    except ValueError:
-        return wanted is None
+        if kind.startswith("pre"):
+            return _check_prerelease(row, kind, label, base)
+        if kind == "release":
+            return compare(row, numbering.stable(version), wanted or version)
+        if kind not in _LEVELS:
+            return Verdict("unusable", "no level")
+        return compare(row, numbering.bump(version, _LEVELS[kind], "literal"), wanted)
+    except ValueError as error:
+        return _explain_refused(row, error)
 
 
-def _check_meeting(row: Row) -> Verdict | bool:
+def _explain_refused(row: Row, error: object) -> Verdict:
+    version, _, wanted = row[:3]
+    if wanted is None:
+        return EQUAL
+    return _LOOSE if _CORRECTED.match(version) else compare(row, error, wanted)
+
+
+def _check_prerelease(row: Row, kind: str, label: object, base: object) -> Verdict:
+    """As a change since a release decides it, with this label."""
+    version, wanted = row[0], row[2]
+    theirs = _NUMBERED.fullmatch(wanted or "")
+    label = label or (theirs and theirs[2])  # without one, npm keeps that of the version
+    if not isinstance(label, str) or (theirs[2] != label if theirs else wanted or base is False):
+        return Verdict("unusable", _UNLIKE)
+    try:
+        VersionOptions.from_table({"prerelease": {"*": label}})
+    except ConfigError:
+        return EQUAL if wanted is None else Verdict("unusable", _UNLIKE)
+    stable = numbering_of("npm").stable(version)
+    # What is a prerelease leads to its own stable version.
+    is_begun = kind == "prerelease" and stable != version
+    package = PackageId("npm", "m")
+    standing = Standing(
+        package=package,
+        written=version,
+        released="0.0.0" if is_begun else stable,
+        taken={version: "0" * 40},
+        label=label,
+    )
+    level = _LEVELS.get(kind.removeprefix("pre"), Level.PATCH)
+    change = Intent(package=package, level=level, source=Source(title="change"))
+    bumps = decide([standing], [change], [], Rules(zero="literal")).bumps
+    own = bumps[0].new if bumps else None
+    if theirs and theirs[3] == "0" and own == f"{theirs[1]}-{label}.1":
+        return _FROM_ONE
+    return compare(row, own, wanted)
+
+
+def _check_meeting(row: Row) -> Verdict:
     one, other, meets = row[:3]
-    return Range.parse(one).meets(Range.parse(other)) is meets
+    return compare(row, Range.parse(one).meets(Range.parse(other)), meets)
 
 
-_CHECKS: Final[dict[str, Callable[[Row], Verdict | bool]]] = {
+_CHECKS: Final[dict[str, Callable[[Row], Verdict]]] = {
     "range-include": functools.partial(_check_range, holds=True),
     "range-exclude": functools.partial(_check_range, holds=False),
     "version-gt-range": functools.partial(_check_range, holds=False),
@@ -193,14 +234,12 @@ def read_crate(checkout: Path) -> Iterator[Case]:
 
 def _judge_required(required: str, version: str, holds: bool, _directory: Path) -> Verdict:
     own = Requirement.parse(required).matches(Version.parse(version))
-    return EQUAL if own == holds else Verdict("fault", f"{required} {version}: theirs {holds}")
+    return compare((required, version), own, holds)
 
 
 def _judge_compared(groups: tuple[str, ...], _directory: Path) -> Verdict:
     kind, negated, left, operator, right = groups
     one, other = Version.parse(left), Version.parse(right)
-    if one == other and left != right:
-        return Verdict("explained", _BUILD)
     own = {
         "<": one < other,
         "<=": one <= other,
@@ -208,10 +247,18 @@ def _judge_compared(groups: tuple[str, ...], _directory: Path) -> Verdict:
         ">=": one >= other,
         ",": (one == other) == (kind == "_eq"),
     }[operator]
-    return EQUAL if own != bool(negated) else Verdict("fault", str(groups))
+    if own == bool(negated) and left != right and _drop_build(left) == _drop_build(right):
+        return _BUILD
+    return compare(groups, own, not negated)
 
 
-_BUILD: Final = "limits.md: A version that differs from another in build metadata alone"
+def _drop_build(version: str) -> str:
+    return version.partition("+")[0]
+
+
+_BUILD: Final = Verdict(
+    "explained", "limits.md: A version that differs from another in build metadata alone"
+)
 
 
 def _judge_refused(kind: str, text: str, _directory: Path) -> Verdict:
@@ -220,4 +267,4 @@ def _judge_refused(kind: str, text: str, _directory: Path) -> Verdict:
         Version.parse(text) if kind == "version" else Requirement.parse(text)
     except ValueError:
         return EQUAL
-    return Verdict("fault", f"ours takes the {kind} {text!r}")
+    return compare((kind, text), "taken", "refused")
