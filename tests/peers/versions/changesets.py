@@ -12,7 +12,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
 from peers import ours
-from peers.scenarios import EQUAL, Case, Files, Verdict
+from peers.scenarios import EQUAL, Case, Files, Verdict, compare
 from peers.versions.recording import drop_undefined, list_names, record
 from releasekit.errors import PlanError
 from releasekit.versioning.change_files import read_change_file
@@ -32,10 +32,17 @@ _YAML: Final = (
     'change-files.md: Above the text, only lines `"name": level` are read, and comments. All '
     "other YAML is refused"
 )
-_PINNED: Final = "versions.md: That is the range after pins"
-_PEERS: Final = "moving.md: If a peer requirement admits the new version, nothing changes"
-_EVERY_RANGE: Final = "moving.md: `bumpVersionsWithWorkspaceProtocolOnly`: none"
+_PINNED: Final = "versions.md: That is the range after [pins]"
+_PEERS: Final = "moving.md: If it admits the new version, nothing changes."
+_EVERY_RANGE: Final = (
+    "moving.md: `bumpVersionsWithWorkspaceProtocolOnly`, `privatePackages`, `snapshot` | none"
+)
 _DECIDED: Final = re.compile(r"^(\S+) +(\S+) +→ +(\S+) ", re.MULTILINE)
+
+
+def find_decided(ran: ours.Ran) -> dict[str, str]:
+    """The next version of each package."""
+    return {name: new for name, _, new in _DECIDED.findall(ran.out)}
 
 
 def read_files(checkout: Path, amaro: Path) -> Iterator[Case]:
@@ -73,7 +80,7 @@ def _judge_file(asked: Asked, _directory: Path) -> Verdict:
 
 
 def _fault(asked: Asked, own: object) -> Verdict:
-    return Verdict("fault", f"{asked.arguments}\n{asked.expected}\n{own}")
+    return compare(asked.arguments, own, asked.expected)
 
 
 def read_plans(checkout: Path, amaro: Path, semver: Path) -> Iterator[Case]:
@@ -116,7 +123,7 @@ def _judge_plan(asked: Asked, directory: Path) -> Verdict:
     git(root, "add", "--all")
     git(root, "commit", "--quiet", "--allow-empty", "--message", "Change")
     ran = ours.run("version", root, "--dry-run", "--registry", f"dir:{directory / 'registry'}")
-    own = {name: new for name, _, new in _DECIDED.findall(ran.out)}
+    own = find_decided(ran)
     wrong = _compare(asked, own, {each["name"]: each.get("version") for each in packages})
     if not wrong:
         return EQUAL
@@ -181,11 +188,11 @@ def _compare(asked: Asked, own: Mapping[str, str], versions: Mapping[str, Any]) 
         if release.get("type") == "none" or (name and versions.get(name) == new):
             length = None if length is None else length - 1
             if name in own:
-                wrong.append(f"{name} is {own[name]}, theirs stays")
+                wrong.append(f"{name}: ours {own[name]}, theirs stays")
         elif name and new and own.get(name) != new:
-            wrong.append(f"{name} is {own.get(name)}, theirs {new}")
+            wrong.append(f"{name}: ours {own.get(name)}, theirs {new}")
         elif name and name not in own:
-            wrong.append(f"{name} is not released")
+            wrong.append(f"{name}: ours not released, theirs released")
     if length is not None and len(own) != length:
-        wrong.append(f"{len(own)} are released, theirs {length}")
+        wrong.append(f"ours {len(own)} released, theirs {length}")
     return wrong

@@ -6,21 +6,22 @@ from __future__ import annotations
 
 import functools
 import json
+import subprocess
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from peers.scenarios import EQUAL, Case, Verdict
+from peers import ours
+from peers.scenarios import EQUAL, Case, Files, Verdict, compare
+from peers.versions.changesets import find_decided
 from peers.versions.recording import list_names, record
-from releasekit.config.version_options import TYPES
-from releasekit.decided import Level
-from releasekit.versioning.messages import find_reverted, read_message, read_squashed
-from releasekit.versioning.numbering import numbering_of
+from releasekit.versioning.messages import read_message, read_squashed
+from workspaces import git
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
 
     from peers.versions.recording import Asked
-    from releasekit.decided import Zero
     from releasekit.versioning.messages import Message
 
 _MISSING: Final = object()
@@ -32,8 +33,25 @@ _NULL: Final[Mapping[str, object]] = {
 }
 # Of what a tool reads out of a message, the parts that ReleaseKit has as well.
 _PARTS: Final = {"type", "scope", "subject", "breaking", "bareMessage"}
-_OVERRIDDEN: Final = "moving.md: `BEGIN_COMMIT_OVERRIDE`, `Release-As`: a change file"
-_SEVERAL: Final = "versions.md: the title of a pull request or the subject of a commit"
+_OVERRIDDEN: Final = "moving.md: `BEGIN_COMMIT_OVERRIDE` | a [change file]"
+_CHOSEN: Final = "moving.md: `Release-As` | a [change file]"
+_SUBJECTS: Final = "versions.md: The title of a pull request or the subject of a commit"
+_BEGINS: Final = "versions.md: with a line in the body that begins with `BREAKING CHANGE:`"
+_ESLINT: Final = {"breaking": "major", "fix": "patch", "update": "minor", "new": "minor"}
+# What commits of these presets ask for, besides the default of ReleaseKit.
+# https://github.com/semantic-release/commit-analyzer/blob/master/lib/default-release-rules.js
+_PRESETS: Final[Mapping[str, Mapping[str, str]]] = {
+    "angular": {},
+    "conventionalcommits": {},
+    "eslint": _ESLINT,
+    "conventional-changelog-eslint": _ESLINT,
+}
+_NEXT: Final[Mapping[object, str]] = {
+    None: "",
+    "patch": "1.0.1",
+    "minor": "1.1.0",
+    "major": "2.0.0",
+}
 
 
 def read_parsed(checkout: Path, amaro: Path) -> Iterator[Case]:
@@ -70,12 +88,12 @@ def _judge_parsed(asked: Asked, _directory: Path) -> Verdict:
         used = True
         if path[0] == "notes":
             if bool(wanted) != own["breaking"]:
-                wrong.append(f"breaking: {own['breaking']}, theirs {wanted}")
+                wrong.append(f"breaking: ours {own['breaking']}, theirs {wanted}")
         elif path[0] != "header" and own[path[0]] != wanted:
-            wrong.append(f"{path[0]}: {own[path[0]]!r}, theirs {wanted!r}")
+            wrong.append(f"{path[0]}: ours {own[path[0]]!r}, theirs {wanted!r}")
     if not used:
         return Verdict("unusable", "about references, mentions and the like")
-    return _decide(wrong, text)
+    return Verdict("fault", "\n".join([text, *wrong])) if wrong else EQUAL
 
 
 def _describe(message: Message | None) -> dict[str, object]:
@@ -91,56 +109,89 @@ def _describe(message: Message | None) -> dict[str, object]:
     }
 
 
-def _decide(wrong: list[str], text: str) -> Verdict:
-    if not wrong:
-        return EQUAL
-    if "release-as" in text.lower():
-        return Verdict("explained", _OVERRIDDEN)
-    return Verdict("fault", f"{text}\n{wrong}")
-
-
-def _find_level(messages: Iterable[str], types: Mapping[str, Level] = TYPES) -> Level:
-    """What all of them ask for, as ReleaseKit reads commits that change a package."""
-    found = Level.NONE
-    for text in messages:
-        message = read_message(text)
-        for each in [message] if message else read_squashed(text):
-            level = types.get(f"{each.type}({each.scope})", types.get(each.type, Level.NONE))
-            found = max(found, Level.MAJOR if each.breaking else level)
-    return found
+def _ask(
+    directory: Path,
+    commits: Iterable[tuple[str, str]],
+    *,
+    version: str,
+    options: str,
+    file: str = "",
+) -> tuple[int, str]:
+    """How `version` ends on a package with commits of these hashes and messages since this release,
+    the oldest first, and the next version, empty where there is none. Hashes in messages become
+    those of the commits here.
+    """
+    root = Path(tempfile.mkdtemp(dir=directory)) / "repository"
+    root.mkdir()
+    manifest = json.dumps({"name": "m", "version": version})
+    Files(files={"package.json": manifest, "releasekit.toml": f"[version]\n{options}"}).write(root)
+    ours.commit(root)
+    git(root, "tag", f"m@{version}")
+    known: dict[str, str] = {}
+    for number, (name, written) in enumerate(commits):
+        (root / "index.js").write_text(str(number))
+        message = functools.reduce(lambda it, each: it.replace(*each), known.items(), written)
+        git(root, "add", "--all")
+        git(root, "commit", "--quiet", "--cleanup=verbatim", "--allow-empty-message", "-m", message)
+        known |= {name: git(root, "rev-parse", "HEAD").strip()} if name else {}
+    if file:
+        Files(files={".changeset/x.md": f'---\n"m": {file}\n---\n\nText.\n'}).write(root)
+    ran = ours.run("version", root, "--dry-run", "--registry", f"dir:{root.parent / 'registry'}")
+    return ran.code, find_decided(ran).get("m", "")
 
 
 def read_analyzed(checkout: Path, amaro: Path) -> Iterator[Case]:
     found = record(amaro, checkout, "test/integration.test.js")
     for number, asked in enumerate(found):
         if "analyzeCommits" in list_names(asked.on):
-            judge = functools.partial(_judge_analyzed, asked)
+            judge = functools.partial(_judge_analyzed, asked, checkout)
             yield Case(name=f"{asked.test}#{number}", judge=judge)
 
 
-def _judge_analyzed(asked: Asked, _directory: Path) -> Verdict:
-    options, context = asked.arguments[:2]
-    if not isinstance(options, dict) or options.keys() & {"preset", "config", "parserOpts"}:
-        return Verdict("unusable", "it reads another language")
+def _find_types(options: Mapping[str, Any], checkout: Path) -> dict[str, str] | None:
+    """`types` of [version] that say the same; None where none do."""
+    preset = options.get("preset", options.get("config", "angular"))
     rules = options.get("releaseRules", [])
-    if not isinstance(rules, list) or any(it.keys() - {"type", "release", "scope"} for it in rules):
-        return Verdict("unusable", "`types` of [version] has no such rules")
-    types = {**TYPES}
+    if isinstance(rules, str):
+        code = f"JSON.stringify(require({json.dumps(str((checkout / rules).resolve()))}))"
+        rules = json.loads(subprocess.check_output(["node", "-p", code]))
+    if preset not in _PRESETS or "parserOpts" in options or not isinstance(rules, list):
+        return None
+    own: dict[str, str] = {}
     for rule in rules:
-        if "type" in rule:
-            scope = f"({rule['scope']})" if "scope" in rule else ""
-            types[f"{rule['type']}{scope}"] = Level[(rule["release"] or "none").upper()]
-    taken = {it.commit for each in context["commits"] if (it := find_reverted(each["message"]))}
-    told = [
-        each["message"]
-        for each in context["commits"]
-        if each["hash"] not in taken and not find_reverted(each["message"])
-    ]
-    own = _find_level(told, types)
+        kind = str(rule.get("type", rule.get("tag", ""))).lower()
+        if rule == {"breaking": True, "release": "major"}:
+            continue
+        if not kind or rule.keys() - {"type", "tag", "release", "scope"}:
+            return None
+        key = f"{kind}({rule['scope']})" if "scope" in rule else kind
+        # The highest of several counts, and what is no level is refused.
+        asked = {own.get(key, "none"), rule["release"] or "none"}
+        own[key] = max(asked, key=["none", "patch", "minor", "major", *asked].index)
+    return {**_PRESETS[preset], **own}
+
+
+def _judge_analyzed(asked: Asked, checkout: Path, directory: Path) -> Verdict:
+    options, context = asked.arguments[:2]
+    types = _find_types(options, checkout) if isinstance(options, dict) else None
+    if types is None:
+        return Verdict("unusable", "`types` of [version] has no such rules")
+    commits = [(it.get("hash", ""), it["message"]) for it in context.get("commits", [])]
+    given = ", ".join(f"{json.dumps(kind)} = {json.dumps(it)}" for kind, it in types.items())
+    newest_first = reversed(commits)
+    code, own = _ask(directory, newest_first, version="1.0.0", options=f"types = {{ {given} }}\n")
     for path, matcher, argument in asked.expected:
         wanted = _value(matcher, argument)
-        if not path and wanted is not _MISSING and wanted != (str(own) if own else None):
-            return Verdict("fault", f"{asked.arguments}\nours is {own}, theirs {wanted}")
+        if "throws" in matcher:
+            if not code:
+                return compare((types, commits), own, "refused")
+        elif not path and wanted is not _MISSING:
+            verdict = compare((types, commits), own, _NEXT[wanted])
+            is_indented = any("\n BREAKING CHANGE:" in message for _, message in commits)
+            if verdict != EQUAL and is_indented and (own, wanted) == ("1.1.0", "major"):
+                return Verdict("explained", _BEGINS)
+            if verdict != EQUAL:
+                return verdict
     return EQUAL
 
 
@@ -155,27 +206,34 @@ def read_commits(checkout: Path, amaro: Path) -> Iterator[Case]:
 def _judge_commits(asked: Asked, _directory: Path) -> Verdict:
     if not all(isinstance(each, dict) and "message" in each for each in asked.arguments[0]):
         return Verdict("unusable", "the test computes its commits")
-    if "COMMIT_OVERRIDE" in json.dumps(asked.arguments[0]):
-        return Verdict("explained", _OVERRIDDEN)
     texts = [each["message"] for each in asked.arguments[0]]
-    whole = "\n\n".join(texts)
     read: list[Message] = []
     for text in texts:
         message = read_message(text)
         read += [message] if message else read_squashed(text)
-    wrong = []
+    places = {str(place): each for place, each in enumerate(read)}
+    places |= {f"={each.text}": each for each in read}
+    wrong: list[str] = []
+    missing: list[str] = []
     for path, matcher, argument in asked.expected:
         wanted = _value(matcher, argument)
         if not path and "lengthOf" in matcher and len(read) != argument:
-            if len(read) < argument:
-                return Verdict("explained", _SEVERAL)
-            wrong.append(f"{len(read)} messages, theirs {argument}")
-        if len(path) != 2 or wanted is _MISSING or path[1] not in _PARTS:
-            continue
-        own = _describe(read[int(path[0])]) if int(path[0]) < len(read) else _describe(None)
-        if own[path[1]] != wanted:
-            wrong.append(f"{path[1]}: {own[path[1]]!r}, theirs {wanted!r}")
-    return _decide(wrong, whole)
+            several = missing if len(read) < argument else wrong
+            several.append(f"ours {len(read)} messages, theirs {argument}")
+        elif path and path[0] not in places:
+            missing.append(f"ours without {path[0]}, theirs with {'.'.join(path)}")
+        elif len(path) == 2 and wanted is not _MISSING and path[1] in _PARTS:
+            own = _describe(places[path[0]])[path[1]]
+            if own != wanted:
+                wrong.append(f"{'.'.join(path)}: ours {own!r}, theirs {wanted!r}")
+    if not (wrong or missing):
+        return EQUAL
+    if [each.title for each in read] == [text.partition("\n")[0] for text in texts]:
+        if "COMMIT_OVERRIDE" in json.dumps(asked.arguments[0]):
+            return Verdict("explained", _OVERRIDDEN)
+        if not wrong:
+            return Verdict("explained", _SUBJECTS)
+    return Verdict("fault", "\n".join([*texts, *wrong, *missing]))
 
 
 def read_strategies(checkout: Path, amaro: Path) -> Iterator[Case]:
@@ -186,7 +244,7 @@ def read_strategies(checkout: Path, amaro: Path) -> Iterator[Case]:
         yield Case(name=f"{asked.test}#{number}", judge=judge)
 
 
-def _judge_bump(asked: Asked, _directory: Path) -> Verdict:
+def _judge_bump(asked: Asked, directory: Path) -> Verdict:
     """`strategy.bump(version, commits).toString()`"""
     names = [*list_names(asked.on)]
     if names[-2:] != ["bump", "toString"]:
@@ -194,15 +252,25 @@ def _judge_bump(asked: Asked, _directory: Path) -> Verdict:
     made = asked.on["call"]["args"]
     options = made[0] if made and isinstance(made[0], dict) else {}
     version, commits = asked.on["args"]
-    texts = [each["message"] for each in commits]
     minor, patch = options.get("bumpMinorPreMajor"), options.get("bumpPatchForMinorPreMajor")
     if patch and not minor:
         return Verdict("unusable", "`zero` of [version] has no such value")
     wanted = next(argument for _, _, argument in asked.expected)
-    if any("RELEASE AS" in str(each["notes"]).upper() for each in commits):
-        return Verdict("explained", _OVERRIDDEN)
-    zero: Zero = "shift" if minor and patch else "minor" if minor else "literal"
-    # release-please releases a patch for any commit.
-    level = max(_find_level(texts), Level.PATCH)
-    own = numbering_of("npm").bump(version["recorded"]["args"][0], level, zero)
-    return EQUAL if own == wanted else Verdict("fault", f"{texts}\n{own}, theirs {wanted}")
+    chosen = [
+        f"Release-As: {note['text']}"
+        for each in commits
+        for note in each["notes"]
+        if note["title"] == "RELEASE AS"
+    ]
+    zero = "shift" if minor and patch else "minor" if minor else "literal"
+    ask = functools.partial(
+        _ask,
+        directory,
+        [("", "\n\n".join([each["message"], *chosen])) for each in commits],
+        version=version["recorded"]["args"][0],
+        options=f'zero = "{zero}"\n',
+    )
+    _, own = ask()
+    if own != wanted and chosen and ask(file=wanted) == (0, wanted):
+        return Verdict("explained", _CHOSEN)
+    return compare((asked.on, options), own, wanted)

@@ -34,9 +34,9 @@ function record(from) {
   });
 }
 
-// The element that `find` is to find by its name.
+// The element that `find` is to find by its name, or its message.
 function findNamed(from, args) {
-  const named = /\bname\s*===?\s*["'`]([^"'`]+)["'`]/.exec(typeof args[0] === "function" ? args[0] : "");
+  const named = /\b(?:name|bareMessage)\s*===?\s*["'`]([^"'`]+)["'`]/.exec(typeof args[0] === "function" ? args[0] : "");
   if (from.path?.at(-1) !== "find" || !from.call || !named) return undefined;
   return record({ ...from, path: [...from.path.slice(0, -1), `=${named[1]}`] });
 }
