@@ -26,12 +26,10 @@ if TYPE_CHECKING:
 
 _PRERELEASES: Final = (
     "moving.md: Prereleases are counted from 1, and anew where the changes ask for a higher "
-    "version. changesets begins at 0 and counts on"
+    "version. changesets begins at 0 and counts on."
 )
-_YAML: Final = (
-    'change-files.md: Above the text, only lines `"name": level` are read, and comments. All '
-    "other YAML is refused"
-)
+_YAML: Final = "change-files.md: All other YAML is refused, such as lists, anchors and values of several "
+    "lines."
 _PINNED: Final = "versions.md: That is the range after [pins]"
 _PEERS: Final = "moving.md: If it admits the new version, nothing changes."
 _EVERY_RANGE: Final = (

@@ -221,7 +221,9 @@ def _judge_commits(asked: Asked, _directory: Path) -> Verdict:
             several = missing if len(read) < argument else wrong
             several.append(f"ours {len(read)} messages, theirs {argument}")
         elif path and path[0] not in places:
-            missing.append(f"ours without {path[0]}, theirs with {'.'.join(path)}")
+            is_own = path[0][0] == "=" and any(it.title.endswith(path[0][1:]) for it in read)
+            several = wrong if is_own else missing
+            several.append(f"ours {[*places]}, theirs {'.'.join(path)}")
         elif len(path) == 2 and wanted is not _MISSING and path[1] in _PARTS:
             own = _describe(places[path[0]])[path[1]]
             if own != wanted:
