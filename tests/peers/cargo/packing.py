@@ -28,8 +28,8 @@ _SUITES: Final = (
 _UNCOMPILED: Final = "[cargo]\nverify = false\n"
 _PINNED: Final = Verdict(
     "explained",
-    "cargo.md: a dependency with a path needs a version to be published; where there is none, "
-    "`pin: auto` writes the planned one for the time of the build",
+    "cargo.md: Where there is none, in a member or in `[workspace.dependencies]`, `pin: auto` "
+    "writes the planned one for the time of the build",
 )
 
 

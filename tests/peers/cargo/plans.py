@@ -36,17 +36,17 @@ _ABSENT: Final = re.compile(
 _NO_VERSION: Final = Verdict(
     "explained",
     "limits.md: A dependency without a version on a git repository, or on a path that is not a "
-    "member: no registry accepts it",
+    "member | No registry accepts it",
 )
 _CYCLE: Final = Verdict(
     "explained",
-    "cargo.md: some crates cargo can only package once others are on the registry: those that need "
+    "cargo.md: Some crates cargo can only package once others are on the registry: those that need "
     "another member by its version alone",
 )
 _ELSEWHERE: Final = Verdict(
     "explained",
-    "limits.md: `publish` that names other registries than the one at hand: cargo would not "
-    "publish it there",
+    "limits.md: `publish` that names other registries than the one at hand | Cargo would not "
+    "publish it there.",
 )
 
 

@@ -31,12 +31,11 @@ _ELSEWHERE: Final = re.compile(
 _GO: Final = re.compile(rb"^go 1\.(\d+)", re.MULTILINE)
 _NEWEST: Final = 26
 _EXPLAINED: Final = {
-    r"\[RK-314\]": "go.md: a `replace` by a directory or by another module under the name of one "
-    "of this repository: users of a module do not see its replacements",
+    r"\[RK-314\]": "go.md: a `replace` by a directory, or by another module under the name of one "
+    "of this repository, because users of a module do not see its replacements.",
     r"is never published: its version is unknown": "go.md: A module that one of these requires as "
-    "`v0.0.0` counts too where a `replace` names the directory it lies in",
-    r"go refuses it: .*(?s:.*)godebug": "go.md: a `godebug` that this go does not know is found "
-    "when the module is built",
+    "`v0.0.0`, or as `v0.0.0-00010101000000-000000000000`, counts too where a `replace`",
+    r"go refuses it: .*(?s:.*)godebug": "go.md: a `godebug` that this go does not know.",
 }
 
 

@@ -28,8 +28,8 @@ _UNRESOLVED: Final = re.compile(
 _BROKEN: Final = re.compile(r"Illegal character 0xd8|Expected root element .* found '\w+:project'")
 # What takes Maven's whole model to tell.
 _BY_BUILD: Final = (
-    "docs/maven.md: what takes the whole model to tell fails the build of the reactor before any "
-    "of it is uploaded"
+    "maven.md: Errors that only the whole model shows, such as a dependency without a version or "
+    "an unknown packaging, make the build of the reactor fail before any of it is uploaded."
 )
 _OF_BUILD: Final = re.compile(
     r"Unknown packaging|must be a valid version but is|\.version' for .* is missing"
@@ -41,16 +41,16 @@ _OF_BUILD: Final = re.compile(
 )
 # Of what Maven takes and ReleaseKit refuses, by the id and what the message says.
 _REFUSED: Final = (
-    ("RK-219", "", "docs/maven.md: a repository in the configuration of maven-deploy-plugin"),
-    ("RK-221", "${", "docs/limits.md: coordinates with a property that only a parent defines"),
-    ("RK-221", "which is no version", "docs/limits.md: versions with other characters"),
-    ("RK-221", " is '..'", "docs/problems.md#rk-221: no name of a directory, as Maven 4 has it"),
-    ("RK-222", "", "docs/problems.md#rk-222: one package of each name"),
-    ("RK-304", "", "docs/problems.md#rk-304: users could not install it"),
-    ("RK-327", "", "docs/limits.md: a system-scoped dependency on a file of the repository"),
+    ("RK-219", "", "maven.md: A repository in the configuration of maven-deploy-plugin"),
+    ("RK-221", "${", "limits.md: Coordinates with a property that only a parent on a registry"),
+    ("RK-221", "which is no version", "limits.md: Versions with other characters"),
+    ("RK-221", " is '..'", "limits.md: Group ids, artifact ids and versions with `..`"),
+    ("RK-222", "", "problems.md: **Two packages have one name.**"),
+    ("RK-304", "", "problems.md: Its users could not install that dependency."),
+    ("RK-327", "", "limits.md: Packages with a `system`-scoped dependency on a file"),
 )
 _NAMED: Final = re.compile(r"packages in no workspace here: ([^\"]*)")
-_OF_PROFILES: Final = "docs/limits.md: modules that only a profile lists"
+_OF_PROFILES: Final = "limits.md: Modules that only a profile lists"
 
 
 def read_plans(*sources: Path) -> Iterator[Case]:

@@ -71,13 +71,13 @@ def _read_directory(event: Event) -> tuple[Files, str]:
 
 def explain(_top: Path, done: ours.Ran, what: str) -> str:
     if "must have name and version" in what:
-        return "getting-started.md: never published: a package with no version"
+        return "npm.md: no version, or a placeholder (`0.0.0-development`) means never published"
     if "only ReleaseKit refuses it" not in what:
         return ""
     if "rk-119" in done.out:
-        return "npm.md: a package whose tarball does not contain its bundled dependencies fails"
+        return "npm.md: A package whose tarball does not contain its bundled dependencies fails"
     if done.refuses("RK-221") and " is 'foo '" in done.error:
-        return "limits.md: a name, version or table that npm would correct as it publishes"
+        return "limits.md: A name, version or table that npm corrects when it publishes"
     return ""
 
 

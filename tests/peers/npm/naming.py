@@ -99,7 +99,7 @@ def _judge_version(text: str, cleaned: str | None, directory: Path) -> Verdict:
     elif cleaned is None and MANIFEST in done.error:
         return EQUAL
     elif done.refuses("RK-221") and cleaned != text and "version" in done.error:
-        why = "limits.md: a name or a version that npm corrects or shortens as it publishes"
+        why = "limits.md: A name, version or table that npm corrects when it publishes"
         return Verdict("explained", why)
     return Verdict("fault", f"npm publishes {text!r} as {cleaned!r}\n{done.error}{done.out}")
 
@@ -178,6 +178,6 @@ def _judge_requirement(spec: str, kind: str, directory: Path) -> Verdict:
         is_named = MANIFEST in done.error or "foo is" in done.error
         return EQUAL if done.code == 0 or is_named else Verdict("fault", done.error)
     if spec.startswith("git+file:") and done.refuses("RK-307"):
-        why = "limits.md: repositories on the disk of their author, which users cannot install"
+        why = "limits.md: git repositories on a disk (`git+file:`)"
         return Verdict("explained", why)
     return Verdict("fault", f"{spec!r} is {kind}\n{done.error}{done.out}")

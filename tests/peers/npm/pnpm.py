@@ -199,13 +199,13 @@ def plain(manifest: dict[str, Any]) -> dict[str, Any]:
 def explain(_top: Path, done: Any, what: str) -> str:
     """Rules of few words."""
     if "publishConfig.name" in done.error:
-        return "npm.md: a package has one name here"
+        return "limits.md: `publishConfig.name` of pnpm"
     if done.refuses("RK-221") and "npm drops build metadata" in done.error:
-        return "limits.md: a version with build metadata"
+        return "limits.md: A version with build metadata"
     if done.refuses("RK-345"):
         return "limits.md: pnpm's hook `beforePacking`"
     if "ERR_PNPM_BUNDLED_DEPENDENCIES_WITHOUT_HOISTED" in what:
-        return "npm.md: fails only where what is bundled is not in the tarball"
+        return "npm.md: A package whose tarball does not contain its bundled dependencies fails"
     if re.search(r"peerDependencies is .* there$", what) and re.search(r"\d\.\./", what):
         return "npm.md: pnpm writes `1.2.0../core`"
     return ""

@@ -142,7 +142,7 @@ def judge(read: Callable[[], Files], directory: Path) -> Verdict:
         and not (key == "dependencies" and is_optional)
     ]
     if not unexplained:
-        return Verdict("explained", "npm.md: only files of the tarball count")
+        return Verdict("explained", "npm.md: Only files in the tarball count")
     return Verdict("fault", "\n".join(unexplained))
 
 
@@ -199,7 +199,7 @@ def _check_tarball(name: str, version: str, body: Mapping[str, Any]) -> list[str
 
 def _explained(what: str, planned: ours.Ran) -> Verdict:
     if planned.refuses("RK-221"):
-        return Verdict("explained", "limits.md: what npm corrects as it publishes is refused")
+        return Verdict("explained", "limits.md: what is committed would not be what is published.")
     if "rk-119" in what:
-        return Verdict("explained", "npm.md: bundled dependencies that are not in the tarball")
+        return Verdict("explained", "npm.md: A package whose tarball does not contain")
     return Verdict("fault", what)

@@ -103,15 +103,15 @@ def explain(top: Path, done: Any, what: str) -> str:
     """A file that both treat otherwise counts if npm treats it as ReleaseKit does."""
     lines = [_FILE.fullmatch(line) for line in what.splitlines()]
     if "rk-119" in done.out:
-        return "npm.md: a package whose tarball does not contain its bundled dependencies fails"
+        return "npm.md: A package whose tarball does not contain its bundled dependencies fails"
     if done.refuses("RK-221"):
         return "limits.md: A name, version or table that npm corrects when it publishes"
     if re.fullmatch(r"\S+: \S+bin.js is 0o111 here, and 0o0 there", what):
-        return "npm.md: the programs of `publishConfig.bin` are executable"
+        return "npm.md: those of `publishConfig.bin` in both"
     if "No local workspace found for this range" in what:
         return "npm.md: `workspace:../core`, yarn's `workspace:packages/core`"
     if "jsr:" in what:
-        return "npm.md: `jsr:` is written as npm reads it, in peers too"
+        return "npm.md: in `peerDependencies` too, where yarn leaves `jsr:`"
     if not all(lines):
         return ""
     npm: Tarballs = {}
@@ -125,4 +125,4 @@ def explain(top: Path, done: Any, what: str) -> str:
         tarball, who, name = found.groups()
         if (name in packed.get(tarball, {})) != (who == "ReleaseKit"):
             return ""
-    return "npm.md: exactly what `npm pack` would put there"
+    return "npm.md: Exactly what `npm pack`, with the npm on PATH (9 or later), would put there"

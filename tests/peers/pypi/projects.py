@@ -44,11 +44,17 @@ _PAGES: Final = (
     ("has [tool.poetry] and no [project]", _READ),
     ("ReleaseKit reads only [project] in", _READ),
     ("a path that exists only on this machine", "pypi.md: the plan refuses URLs that users could"),
-    ("so uv does not treat it as a package", "pypi.md: published only if `packages` names it"),
-    ("tool.uv.package is false", "pypi.md: published only if `packages` names it"),
+    ("so uv does not treat it as a package", "pypi.md: is published only if `packages`"),
+    ("tool.uv.package is false", "pypi.md: is published only if `packages`"),
     ("its classifier 'Private ::", "pypi.md: A package is never published if it has a classifier"),
-    ("and no member of the workspace has that name", "problems.md#rk-224: as uv refuses it"),
-    ("which setuptools adds to the version", "problems.md#rk-346: a tag in the settings"),
+    (
+        "and no member of the workspace has that name",
+        "problems.md: `tool.uv.sources` names the workspace or a path",
+    ),
+    (
+        "which setuptools adds to the version",
+        "problems.md: make setuptools build another version than",
+    ),
     ("tool.poetry.package-mode is false", "pypi.md: A package is never published if"),
     ("publish.index.disable is true", "pypi.md: A package is never published if"),
 )

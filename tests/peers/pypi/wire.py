@@ -132,8 +132,8 @@ def read_names(warehouse: Path) -> Iterator[Case]:
 
 # What our pages say of what is left to PyPI.
 _ADDRESSES: Final = (
-    "warnings.md: Addresses with other characters than those of ASCII, or with `--` in their "
-    "domain, are left to PyPI."
+    "warnings.md: ReleaseKit does not check addresses that have non-ASCII characters, or `--` in "
+    "the domain."
 )
 _PLATFORMS: Final = "warnings.md: versions of macOS that are still to come are left to PyPI."
 _MODULES: Final = "problems.md: modules in packages are known of the Python that runs ReleaseKit"

@@ -28,8 +28,9 @@ _PRERELEASES: Final = (
     "moving.md: Prereleases are counted from 1, and anew where the changes ask for a higher "
     "version. changesets begins at 0 and counts on."
 )
-_YAML: Final = "change-files.md: All other YAML is refused, such as lists, anchors and values of several "
-    "lines."
+_YAML: Final = (
+    "change-files.md: All other YAML is refused, such as lists, anchors and values of several lines"
+)
 _PINNED: Final = "versions.md: That is the range after [pins]"
 _PEERS: Final = "moving.md: If it admits the new version, nothing changes."
 _EVERY_RANGE: Final = (
