@@ -24,10 +24,6 @@ if TYPE_CHECKING:
 
     from peers.versions.recording import Asked
 
-_PRERELEASES: Final = (
-    "moving.md: Prereleases are counted from 1, and anew where the changes ask for a higher "
-    "version. changesets begins at 0 and counts on."
-)
 _YAML: Final = (
     "change-files.md: All other YAML is refused, such as lists, anchors and values of several lines"
 )
@@ -100,8 +96,9 @@ def _judge_plan(asked: Asked, directory: Path) -> Verdict:
     if len(asked.arguments) < 4:
         return Verdict("unusable", "it computes what it asks")
     changesets, workspace, config, state, *more = [drop_undefined(it) for it in asked.arguments]
-    if state or any(more):
-        return Verdict("explained", _PRERELEASES)
+    if any(more):
+        return Verdict("unusable", "a snapshot is called by the time")
+    label = state["tag"] if state and state["mode"] == "pre" else ""
     if any("throw" in matcher.lower() for _, matcher, _ in asked.expected):
         return Verdict("unusable", "how its configuration is refused is its own matter")
     config = config or {}
@@ -113,7 +110,7 @@ def _judge_plan(asked: Asked, directory: Path) -> Verdict:
     private = {"name": "root", "private": True, "workspaces": ["packages/*"]}
     entries = {f"{places[each['name']]}/index.js": "" for each in packages}
     written = {**manifests, **entries, "package.json": json.dumps(private)}
-    Files(files={**written, "releasekit.toml": _options(config)}).write(root)
+    Files(files={**written, "releasekit.toml": _options(config, label)}).write(root)
     ours.commit(root)
     for each in packages:
         if each.get("version") and not each.get("private"):
@@ -129,7 +126,7 @@ def _judge_plan(asked: Asked, directory: Path) -> Verdict:
     if any("*" in (each.get("dependencies") or {}).values() for each in packages):
         return Verdict("explained", _PINNED)
     has_peers = any(each.get("peerDependencies") for each in packages)
-    if has_peers and 'propagate = "always"' in _options(config):
+    if has_peers and 'propagate = "always"' in _options(config, label):
         return Verdict("explained", _PEERS)
     if config.get("bumpVersionsWithWorkspaceProtocolOnly"):
         return Verdict("explained", _EVERY_RANGE)
@@ -137,7 +134,7 @@ def _judge_plan(asked: Asked, directory: Path) -> Verdict:
     return Verdict("fault", f"{wrong}\n{shown}\nexit {ran.code}\n{ran.out}{ran.error}")
 
 
-def _options(config: Mapping[str, Any]) -> str:
+def _options(config: Mapping[str, Any], label: str) -> str:
     groups = [
         f'g{number} = {{ packages = {json.dumps(names)}, kind = "{kind}" }}\n'
         for kind in ("fixed", "linked")
@@ -148,10 +145,12 @@ def _options(config: Mapping[str, Any]) -> str:
     )
     propagate = "always" if experimental.get("updateInternalDependents") == "always" else "needed"
     ranges = "keep" if config.get("updateInternalDependencies") == "minor" else "raise"
+    prerelease = f'prerelease = {{ "*" = "{label}" }}\n' if label else ""
     excluded = json.dumps(config.get("ignore", []))
     return (
         f'exclude-packages = {excluded}\n\n[version]\nchanges = "files"\nzero = "literal"\n'
-        f'propagate = "{propagate}"\nranges = "{ranges}"\n\n[version.groups]\n{"".join(groups)}'
+        f'propagate = "{propagate}"\nranges = "{ranges}"\n'
+        f"{prerelease}\n[version.groups]\n{''.join(groups)}"
     )
 
 
