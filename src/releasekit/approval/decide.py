@@ -67,16 +67,14 @@ class ApprovalPolicy:
 
 
 class ApprovalRun:
-    """Approves one release. `needs` are the packages that go first; `codes` and `approvals` are by
-    ecosystem; `say` gets progress lines.
-    """
+    """Approves one release. `needs` are the packages that go first; `say` gets progress lines."""
 
     def __init__(
         self,
         examined: Mapping[PackageId, Examined],
         needs: Mapping[PackageId, frozenset[PackageId]],
-        approvals: Mapping[str, Approval],
-        codes: Mapping[str, Codes],
+        approval: Approval,
+        codes: Codes,
         *,
         terms: ApprovalPolicy,
         say: Callable[[str], None],
@@ -85,7 +83,7 @@ class ApprovalRun:
         self._examined = examined
         self._needs = needs
         self._needed = frozenset().union(*needs.values())
-        self._approvals = approvals
+        self._approval = approval
         self._codes = codes
         self._terms = terms
         self._say = say
@@ -147,7 +145,7 @@ class ApprovalRun:
             return _make_result("failed", error)
 
     async def _approve(self, name: PackageId, waiting: Waiting) -> ApprovalResult:
-        approval, recorded = self._approvals[name.ecosystem], self._examined[name].recorded
+        recorded = self._examined[name].recorded
         until = asyncio.get_running_loop().time() + self._terms.max_wait_s
         pauses = growing_pauses(FIRST_PAUSE_S, LONGEST_PAUSE_S)
         failures = 0
@@ -155,9 +153,7 @@ class ApprovalRun:
             if self._over is not None:
                 raise self._over
             try:
-                await self._codes[name.ecosystem].run_with_code(
-                    partial(self._attempt, name, waiting)
-                )
+                await self._codes.run_with_code(partial(self._attempt, name, waiting))
             except UnderReview as error:
                 pause_s = max(next(pauses), error.retry_after or 0.0)
                 if asyncio.get_running_loop().time() + pause_s > until:
@@ -166,7 +162,7 @@ class ApprovalRun:
                 await asyncio.sleep(pause_s)
             except PackageError as error:
                 # Whatever the answer was, what counts is whether the version still waits.
-                if await approval.waiting(recorded) is None:
+                if await self._approval.waiting(recorded) is None:
                     return await self._await_visible(name)
                 failures += 1
                 if not isinstance(error, Transient) or failures > self._terms.max_retries:
@@ -181,7 +177,7 @@ class ApprovalRun:
 
     async def _attempt(self, name: PackageId, waiting: Waiting, code: str) -> None:
         try:
-            await self._approvals[name.ecosystem].approve(waiting, code)
+            await self._approval.approve(waiting, code)
         except asyncio.CancelledError:
             self._end(name, STOPPED)
             raise
@@ -233,7 +229,7 @@ class ApprovalRun:
     async def _sees(self, name: PackageId) -> bool:
         each = self._examined[name]
         try:
-            return await self._approvals[name.ecosystem].is_visible(each.recorded, each.place)
+            return await self._approval.is_visible(each.recorded, each.place)
         except Transient:
             return False  # asked again, until the wait is over
 

@@ -33,7 +33,7 @@ async def build_review(
     report: Report,
     held: Held,
     examined: Mapping[PackageId, Examined],
-    approvals: Mapping[str, Approval],
+    approval: Approval,
     *,
     compare: bool,
 ) -> Review:
@@ -49,7 +49,7 @@ async def build_review(
         ours, before, note = None, None, ""
         if compare:
             async with turn:
-                ours, before, note = await _compare(each, approvals[package.id.ecosystem])
+                ours, before, note = await _compare(each, approval)
         return Change(
             package=package.id,
             version=package.version,
@@ -72,7 +72,7 @@ async def build_review(
     return Review(
         run_id=report.run_id,
         commit=report.commit,
-        places=tuple(sorted({approval.url for approval in approvals.values()})),
+        place=approval.url,
         changes=tuple(sorted(changes, key=lambda change: (change.level, change.package))),
         settled={
             str(each.recorded.package): "everybody sees it" if each.visible else _GONE

@@ -30,7 +30,6 @@ from releasekit.errors import INTERRUPTED, ConfigError, Rejected
 from releasekit.host.scratch import scratch
 from releasekit.http.client import http_client
 from releasekit.http.traffic import collect
-from releasekit.plan.registries import find_unnamed, refuse_unnamed
 from releasekit.problems import Problem
 from releasekit.report.review import show_review
 from releasekit.report.tables import approval_table
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
 
     from releasekit.cli.session import Session
     from releasekit.config.config import Config
+    from releasekit.config.declaration import EcosystemDeclaration
     from releasekit.ecosystems.approval import Approval
     from releasekit.model import PackageId, Report
 
@@ -72,41 +72,28 @@ async def run(config: Config, session: Session) -> int:
             print(f"{log_line(where)}: nothing of {what} waits for approval", file=session.out)
         if not held.recorded:
             return 1 if pages else 0
+        declaration = next(each for each in session.ecosystems.values() if each.approves)
+        for package in held.recorded:
+            if package.ecosystem != declaration.name:
+                raise ConfigError(
+                    f"{package.ecosystem}: nothing of this ecosystem can be approved from here",
+                    problem=Problem.APPROVAL,
+                )
+        code = session.credentials.get(f"RELEASEKIT_{declaration.name.upper()}_OTP")
         async with Group() as group:
-            name = run_logs.name_of("decide", datetime.now(UTC))
+            folder = run_logs.name_of("decide", datetime.now(UTC))
             services = Services.of(
                 config,
                 await group.enter(http_client(pool_size=2 * AT_ONCE)),
                 await start_processes(group, config, session, ()),
                 session.credentials,
-                Logs(config.state_directory, name, session.credentials.redact),
+                Logs(config.state_directory, folder, session.credentials.redact),
                 WaitBudget.from_now(max_wait_s=config.max_wait, deadline_s=None),
             )
-            approvals = {}
-            for name in sorted({package.ecosystem for package in held.recorded}):
-                declaration = session.ecosystems.get(name)
-                if declaration is None or not declaration.approves:
-                    raise ConfigError(
-                        f"{name}: nothing of this ecosystem can be approved from here",
-                        problem=Problem.APPROVAL,
-                    )
-                approvals[name] = folders.approval(declaration, config, services)
-                # Credentials go only where the user says, never where results.json says.
-                option = declaration.registry.name or f"{name}-registry"
-                staged_at, url = report.registries.get(name, ""), approvals[name].url
-                if staged_at and staged_at.rstrip("/") != url.rstrip("/"):
-                    raise ConfigError(
-                        f"the run has staged at {staged_at}, and {option} is {url}",
-                        hint=f"Add --{option} {staged_at} if that is where you want to approve.",
-                        problem=Problem.APPROVAL,
-                    )
-            checks = {name: each.check_credentials for name, each in approvals.items()}
-            refuse_unnamed(find_unnamed(checks))
-            for approval in approvals.values():
-                approval.check_credentials()
+            approval = _open_approval(declaration, report, config, services)
             into = await group.enter(scratch(session.credentials.environment))
-            decision = _Decision(config, session, report, run, held, approvals, into, pages)
-            return await decision.decide()
+            decision = _Decision(config, session, report, run, held, approval, into, pages)
+            return await decision.decide(code.reveal() if code else "")
 
 
 def _describe_pages(held: Held, config: Config, session: Session) -> str:
@@ -128,6 +115,25 @@ def _describe_pages(held: Held, config: Config, session: Session) -> str:
     return pages and f"{pages}: `{config.mode}` leaves that to you."
 
 
+def _open_approval(
+    declaration: EcosystemDeclaration, report: Report, config: Config, services: Services
+) -> Approval:
+    """Raises ConfigError for credentials that are missing, and for a registry that the user has not
+    named: credentials go only where the user says, never where results.json says.
+    """
+    approval = folders.approval(declaration, config, services)
+    option, url = declaration.registry.name, approval.url
+    staged_at = report.registries.get(declaration.name, "")
+    if staged_at and staged_at.rstrip("/") != url.rstrip("/"):
+        raise ConfigError(
+            f"the run has staged at {staged_at}, and {option} is {url}",
+            hint=f"Add --{option} {staged_at} if that is where you want to approve.",
+            problem=Problem.APPROVAL,
+        )
+    approval.check_credentials()
+    return approval
+
+
 @dataclass(frozen=True, slots=True)
 class _Decision:
     """One decision about one release."""
@@ -137,7 +143,7 @@ class _Decision:
     report: Report
     run: Mapping[str, str]
     held: Held
-    approvals: Mapping[str, Approval]
+    approval: Approval
     into: Path
     # What is left to do on a page; nothing here has a part in it.
     pages: str
@@ -146,22 +152,20 @@ class _Decision:
     def approving(self) -> bool:
         return self.config.mode == "approve"
 
-    async def decide(self) -> int:
+    async def decide(self, code: str) -> int:
+        """`code` is the first one-time code, or empty."""
         session = self.session
         terminal = Terminal.at(session.out, session.credentials.environment)
         examined = await self._examine_all()
         waiting = [each for each in examined.values() if each.waiting and not each.refusal]
         review = await build_review(
-            self.report, self.held, examined, self.approvals, compare=self.approving
+            self.report, self.held, examined, self.approval, compare=self.approving
         )
         show_review(replace(review, run=self.run), session.out, session.credentials.environment)
         if waiting and not await self._ask(len(waiting), terminal):
             print("Nothing was decided.", file=session.out)
             return 1
-        codes = {
-            name: Codes(approval, self._given_code(name), terminal)
-            for name, approval in self.approvals.items()
-        }
+        codes = Codes(self.approval, code, terminal)
         if self.approving:
             endings, interrupted = await self._approve(examined, codes)
         else:
@@ -177,7 +181,7 @@ class _Decision:
             async with turn:
                 found = await examine(
                     self.held.recorded[name],
-                    self.approvals[name.ecosystem],
+                    self.approval,
                     place,
                     compare=self.approving,
                 )
@@ -210,17 +214,13 @@ class _Decision:
             )
         return await terminal.confirm(f"{verb} {packages(count)}?")
 
-    def _given_code(self, ecosystem: str) -> str:
-        code = self.session.credentials.get(f"RELEASEKIT_{ecosystem.upper()}_OTP")
-        return code.reveal() if code else ""
-
     async def _approve(
-        self, examined: Mapping[PackageId, Examined], codes: Mapping[str, Codes]
+        self, examined: Mapping[PackageId, Examined], codes: Codes
     ) -> tuple[dict[PackageId, ApprovalResult], bool]:
         run = ApprovalRun(
             examined,
             self.held.needs,
-            self.approvals,
+            self.approval,
             codes,
             terms=ApprovalPolicy(
                 visible=self.config.gate == "visible",
@@ -241,7 +241,7 @@ class _Decision:
         return run.endings, False
 
     async def _reject(
-        self, examined: Mapping[PackageId, Examined], codes: Mapping[str, Codes]
+        self, examined: Mapping[PackageId, Examined], codes: Codes
     ) -> tuple[dict[PackageId, ApprovalResult], bool]:
         endings: dict[PackageId, ApprovalResult] = {}
         try:
@@ -249,10 +249,7 @@ class _Decision:
             for name, each in reversed([*examined.items()]):
                 endings[name] = STOPPED
                 endings[name] = await reject(
-                    each,
-                    self.approvals[name.ecosystem],
-                    codes[name.ecosystem],
-                    max_retries=self.config.max_retries,
+                    each, self.approval, codes, max_retries=self.config.max_retries
                 )
                 self._say(f"{name}: {endings[name].state}")
         except asyncio.CancelledError:

@@ -62,7 +62,7 @@ class Review:
 
     run_id: str
     commit: str
-    places: tuple[str, ...]
+    place: str
     run: Mapping[str, str] = field(default_factory=dict)
     changes: tuple[Change, ...] = ()
     settled: Mapping[str, str]
@@ -99,8 +99,8 @@ def show_review(review: Review, stream: TextIO, environment: Mapping[str, str]) 
 def _parts(review: Review) -> Iterator[RenderableType]:
     commit = f" of commit {clip(review.commit, 12)}" if review.commit else ""
     wait = "waits" if len(review.changes) == 1 else "wait"
-    where = ", ".join(review.places)
-    yield _line(f"{packages(len(review.changes))}{commit} {wait} for approval at {where}", "bold")
+    waiting = f"{packages(len(review.changes))}{commit} {wait} for approval"
+    yield _line(f"{waiting} at {review.place}", "bold")
     yield from _list_lines("Staged by this run:", review.run, "bold")
     if review.changes:
         yield Text()

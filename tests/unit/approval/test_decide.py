@@ -69,8 +69,8 @@ class Story:
         run = ApprovalRun(
             await self.examined(),
             self.needs,
-            {"npm": self.registry},
-            {"npm": Codes(self.registry, "", None)},
+            self.registry,
+            Codes(self.registry, "", None),
             terms=self.terms,
             say=self.said.append,
             rng=random.Random(1),
@@ -256,8 +256,8 @@ def test_whoever_is_stopped_in_the_middle_is_not_told_that_nothing_was_done() ->
         run = ApprovalRun(
             await story.examined(),
             story.needs,
-            {"npm": story.registry},
-            {"npm": Codes(story.registry, "", None)},
+            story.registry,
+            Codes(story.registry, "", None),
             terms=story.terms,
             say=story.said.append,
             rng=random.Random(1),

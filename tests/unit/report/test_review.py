@@ -34,7 +34,7 @@ def review(*changes: Change, **more: object) -> Review:
     values: dict[str, object] = {
         "run_id": "run",
         "commit": "0123456789abcdef",
-        "places": ("https://registry.npmjs.org/",),
+        "place": "https://registry.npmjs.org/",
         "settled": {},
         "refused": {},
         "behind": {},
@@ -170,7 +170,7 @@ def made_of(
             for each in results
         }
         held = Held.of(report, "results.json", lambda _: True)
-        return await build_review(report, held, examined, {"npm": registry}, compare=compare)
+        return await build_review(report, held, examined, registry, compare=compare)
 
     return asyncio.run(main())
 
