@@ -59,10 +59,9 @@ def _advise(path: str, version: str, where: Path, place: str) -> str:
     """How the module gets the path of another major version.
     https://go.dev/ref/mod#major-version-suffixes
     """
-    major = paths.parse_version(f"v{version}").release[0]
-    new = f"{paths.split_major(path)[0]}{f'/v{major}' if major >= 2 else ''}"
     if path.startswith("gopkg.in/"):
         return "Change the module path by hand: in go.mod, and in all imports."
+    new = paths.with_major(path, paths.parse_version(f"v{version}").release[0])
     command = f"go mod edit -module={quote(new)} {quote(where.as_posix())}"
     return f"Run `{command}`, write {new} in all imports, and {version} in {place}."
 

@@ -105,6 +105,12 @@ def split_major(path: str) -> tuple[str, str]:
     return path, ""
 
 
+def with_major(path: str, major: int) -> str:
+    """The path that the module has in a major version; paths of gopkg.in have other forms."""
+    prefix = split_major(path)[0]
+    return f"{prefix}/v{major}" if major >= 2 else prefix
+
+
 def trouble_with_path(path: str) -> str:
     """Why no module could be required by this path; empty if one could."""
     elements = path.split("/")
@@ -144,11 +150,9 @@ def trouble_with_version(path: str, version: str) -> str:
         if gopkg["major"] == str(major):
             return ""
         return f"{version} does not belong to {path}; write a version of v{gopkg['major']}"
-    prefix, suffix = split_major(path)
-    wanted = f"v{major}" if major >= 2 else ""
-    if suffix == wanted:
+    fitting, suffix = with_major(path, major), split_major(path)[1]
+    if path == fitting:
         return ""
-    fitting = f"{prefix}/{wanted}" if wanted else prefix
     instead = f"a version of {suffix}" if suffix else "a version of v0 or v1"
     return f"{version} does not belong to {path}; write {instead}, or `module {fitting}` in go.mod"
 
