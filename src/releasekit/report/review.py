@@ -13,7 +13,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from releasekit.report.text import few, packages
+from releasekit.report.screen import has_screen
+from releasekit.report.text import few, packages, size
 from releasekit.text.escape import clip, log_line, visible
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class Review:
 
 def show_review(review: Review, stream: TextIO, environment: Mapping[str, str]) -> None:
     """In colours and as wide as the terminal, or as plain lines that hold no command."""
-    is_screen = stream.isatty() and environment.get("TERM") != "dumb"
+    is_screen = has_screen(stream, environment)
     environment = environment if is_screen else {**environment, "NO_COLOR": "1"}
     console = Console(
         file=stream,
@@ -133,11 +134,11 @@ def _overview(changes: Sequence[Change]) -> Table:
     for change in changes:
         number = str(change.level) if change.level != level else ""
         level = change.level
-        version, size = f"{change.version} (new)", _bytes(change.size)
+        version, amount = f"{change.version} (new)", size(change.size)
         if change.before:
             version = f"{change.before} → {change.version}"
             if more := change.size - change.size_before:
-                size += f" ({'+' if more > 0 else '-'}{_bytes(abs(more))})"
+                amount += f" ({'+' if more > 0 else '-'}{size(abs(more))})"
         marks = [f"+{len(change.added)}"] if change.added else []
         marks += [f"-{len(change.removed)}"] if change.removed else []
         files = str(change.files or "?") + (f" ({' '.join(marks)})" if marks else "")
@@ -146,7 +147,7 @@ def _overview(changes: Sequence[Change]) -> Table:
             _line(str(change.package), "cyan"),
             _line(version),
             _line(change.tag, "" if change.tag == "latest" else "yellow"),
-            Text(size),
+            Text(amount),
             Text(files, style="bold red" if change.scripts else ""),
         )
     return table
@@ -180,10 +181,3 @@ def _list_lines(title: str, lines: Mapping[str, str], style: str) -> Iterator[Re
 
 def _line(text: str, style: str = "", *, limit: int = _MOST_CHARS) -> Text:
     return Text(visible(clip(text, limit)), style=style)
-
-
-def _bytes(count: int) -> str:
-    for unit, size in (("MB", 1_000_000), ("kB", 1_000)):
-        if count >= size:
-            return f"{count / size:.1f} {unit}"
-    return f"{count} B"

@@ -84,7 +84,7 @@ def test_everything_that_matters_is_said() -> None:
     table = [line.split() for line in lines[6:9]]
     assert table == [
         ["package", "version", "tag", "size", "files"],
-        [*_CORE, "latest", "1.5", "kB", "(+500", "B)", "3", "(+1", "-2)"],
+        [*_CORE, "latest", "1.5", "kB", "(+500", "bytes)", "3", "(+1", "-2)"],
         ["2", "npm:api", "1.1.0", "(new)", "next", "2.5", "MB", "?"],
     ]
     for line in (
