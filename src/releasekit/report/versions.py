@@ -5,7 +5,6 @@ the steps that follow.
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
@@ -29,7 +28,6 @@ _MOST_MOVED: Final = 50
 # Rows of the summary, and reasons of each; fewer until it fits.
 _SIZES: Final = ((2_000, 20), (500, 5), (50, 1))
 _BUDGET_CHARS: Final = 450_000
-_MAJOR_SUFFIX: Final = re.compile(r"/v[0-9]+")
 
 
 class VersionsView:
@@ -141,8 +139,6 @@ class VersionsView:
             return f"follows {on} {version}"
         if edge.admits(new):
             return f"requires {on}, now {version}"
-        if edge.on.ecosystem == "go":
-            return f"imports {_MAJOR_SUFFIX.sub('', on)}/{version.partition('.')[0]}"
         if edge.kind is DependencyKind.PEER:
             return f"its peer {edge.requirement} excludes {on} {version}"
         joint = "" if edge.on.ecosystem == "pypi" else " "

@@ -142,18 +142,14 @@ def test_a_package_that_follows_another_says_which(carry: Carry, words: str) -> 
     assert wheel.endswith("  follows cargo:m 0.6.0")
 
 
-def test_go_writes_a_v_and_imports_another_path() -> None:
-    sdk, kit = "go:a.b/sdk", "go:a.b/kit"
-    breaking = bump(sdk, "1.2.0", "2.0.0", stated(sdk, "feat!: contexts", Level.MAJOR))
+def test_go_writes_a_v() -> None:
+    sdk = "go:a.b/sdk"
     found = view(
-        breaking,
-        bump(kit, "0.3.0", "0.3.1", needed(edge(kit, sdk, "v1.2.0"))),
-        written={sdk: "v1.2.0", kit: "v0.3.0"},
+        bump(sdk, "1.2.0", "1.3.0", stated(sdk, "feat: contexts", Level.MINOR)),
+        written={sdk: "v1.2.0"},
     )
-    assert [each.name for each in found.to_write] == ["a.b/sdk", "a.b/kit"]
-    first, second, *_ = versions_table(found, {}).splitlines()
-    assert "v1.2.0 → v2.0.0" in first
-    assert second.endswith("patch  imports a.b/sdk/v2")
+    assert [each.name for each in found.to_write] == ["a.b/sdk"]
+    assert "v1.2.0 → v1.3.0" in versions_table(found, {})
 
 
 def test_a_dependent_that_would_do_says_what_it_requires() -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
@@ -26,7 +25,6 @@ from releasekit.text.toml_text import find_value, parse_toml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from collections.abc import Set as AbstractSet
 
     from releasekit.ecosystems.go import Options
     from releasekit.ecosystems.go.gomod import GoMod, Replace
@@ -146,46 +144,20 @@ def make_packages(by_path: Mapping[str, Module]) -> list[Package]:
     ]
 
 
-def find_tied(module: Module, by_path: Mapping[str, Module], root: Path) -> AbstractSet[str]:
-    """The modules that it is built with as they are here, and not as they were published."""
-    if (root / "go.work").is_file():
-        return by_path.keys()
-    local = {
-        each.path
-        for each in module.mod.replaces
-        if each.path in by_path
-        and gomod.is_directory(each.target)
-        and follow(module.directory / each.target) == by_path[each.path].directory
-    }
-    return local | {module.path}
-
-
-def list_published_edges(by_path: Mapping[str, Module], root: Path) -> Iterator[Edge]:
-    """As `interface.Target.published_edges`: a requirement is a minimum, so it excludes no version
-    that the module has under its path; and one that is not tied to it here stays with the path that
-    is published. https://go.dev/ref/mod#major-version-suffixes
+def list_published_edges(by_path: Mapping[str, Module]) -> Iterator[Edge]:
+    """As `interface.Target.published_edges`: a requirement is a minimum, and another major version
+    has another path. https://go.dev/ref/mod#major-version-suffixes
     """
     for module in by_path.values():
-        tied = find_tied(module, by_path, root)
         for require in module.mod.requires if not module.unpublishable else ():
             other = by_path.get(require.path)
             if other is None or other is module or other.unpublishable or require.indirect:
                 continue
-            admits = partial(_has_version, require.path)
             yield Edge(
                 dependent=PackageId(ECOSYSTEM, module.path),
                 on=PackageId(ECOSYSTEM, require.path),
                 requirement=require.version,
-                admits=admits if require.path in tied else _has_any,
             )
-
-
-def _has_any(_version: str) -> bool:
-    return True
-
-
-def _has_version(path: str, version: str) -> bool:
-    return not paths.trouble_with_version(path, _with_v(version))
 
 
 def list_shared_versions(by_path: Mapping[str, Module], root: Path) -> Iterator[VersionGroup]:

@@ -124,7 +124,7 @@ class GoTarget(Target):
         return ". ".join(filter(None, [unverified, replaced, unasked if private else ""]))
 
     def published_edges(self, _released: Mapping[str, str], /) -> Iterable[Edge]:
-        return discover.list_published_edges(self._modules, self._found.root)
+        return discover.list_published_edges(self._modules)
 
     def shared_versions(self) -> Iterable[VersionGroup]:
         return discover.list_shared_versions(self._modules, self._found.root)
