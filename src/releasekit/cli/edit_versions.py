@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     Changes = Mapping[Path, bytes | None]
 
 
+# One in reStructuredText is refused: a second one beside it would be worse.
 _CHANGELOGS: Final = tuple(
     f"{stem}{end}"
     for stem in ("CHANGELOG", "Changelog", "changelog", "CHANGES", "HISTORY")

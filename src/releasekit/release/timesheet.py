@@ -118,7 +118,7 @@ class Timesheet:
         counts = Counter(node for chain in self.chains.values() for node in chain)
         for node, count in counts.items():
             for attempt in self.lives[node].attempts if count > 1 else ():
-                for piece in self.within(attempt):
+                for piece in self._of_attempt(attempt):
                     if piece.what in WORK and piece.lasts:
                         found[piece.what] += (count - 1) * piece.lasts
         return found
@@ -144,12 +144,12 @@ class Timesheet:
         now = max(now, ready)
         for attempt in life.attempts:
             yield Piece(_ready(node), now, attempt.start_ms)
-            yield from self.within(attempt)
+            yield from self._of_attempt(attempt)
             now = min(attempt.again_ms, end)
             yield Piece(attempt.cause, attempt.end_ms, now)
         yield Piece(_ready(node), now, end)
 
-    def within(self, attempt: TimedAttempt) -> Iterator[Piece]:
+    def _of_attempt(self, attempt: TimedAttempt) -> Iterator[Piece]:
         """One attempt: work, and the pauses in it."""
         pauses = self.pauses.get(attempt.node, ())
         what = _AT_WORK.get(attempt.node.phase, "dependency")
