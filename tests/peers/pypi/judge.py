@@ -29,6 +29,10 @@ Request = dict[str, Any]
 Answer = dict[str, Any]
 
 
+class Refused(Exception):
+    """As the framework of warehouse has it: HTTP 400."""
+
+
 def metadata(request: Request) -> Answer:
     """METADATA of the wheel that a source tree is built into now."""
     hooks = _load_backend(request)
@@ -70,13 +74,33 @@ def _load_backend(request: Request) -> Any:
 
 def twine(request: Request) -> Answer:
     check = importlib.import_module("twine.commands.check").check
+    invalid = importlib.import_module("twine.exceptions").InvalidDistribution
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         try:
             failed = check(request["paths"], strict=True)
-        except Exception as error:  # noqa: BLE001 # what it raises for metadata that are not valid
+        except invalid as error:
             return {"why": f"ERROR {error}"}
     return {"why": said.getvalue() if failed else ""}
+
+
+def form(request: Request) -> Answer:
+    """What twine sends with a file, but for what each upload has; nothing if it refuses the file.
+
+    PyPI takes names as the metadata have them, and fields of PEP 794, which twine does not know.
+    https://github.com/pypi/warehouse/blob/main/warehouse/forklift/metadata.py
+    """
+    package = importlib.import_module("twine.package")
+    repository = importlib.import_module("twine.repository").Repository
+    names = {"import_names": "import_name", "import_namespaces": "import_namespace"}
+    package._RAW_TO_PACKAGE_METADATA.update(names)
+    try:
+        file = package.PackageFile.from_filename(request["path"], None)
+    except importlib.import_module("twine.exceptions").InvalidDistribution:
+        return {"form": []}
+    file.safe_name = file.metadata["name"]
+    sent = file.metadata_dictionary()
+    return {"form": repository._convert_metadata_to_list_of_tuples(sent)}
 
 
 def refused(request: Request) -> Answer:
@@ -86,7 +110,7 @@ def refused(request: Request) -> Answer:
         meta = warehouse.parse(request["form"])
         if "path" in request:
             warehouse.check_file(Path(request["path"]), meta)
-    except Exception as error:  # noqa: BLE001 # a group, or what its framework raises
+    except (ExceptionGroup, Refused, warehouse.metadata.NoMetadataError) as error:
         inner = getattr(error, "exceptions", (error,))
         return {"why": "; ".join(map(str, inner)) or repr(error)}
     return {"why": ""}
@@ -175,7 +199,7 @@ class Warehouse:
             "sentry_sdk": types.SimpleNamespace(capture_message=print),
             "_filetype_extension_mapping": {"sdist": {".zip", ".tar.gz"}, "bdist_wheel": {".whl"}},
             "metadata": self.metadata,
-            "HTTPBadRequest": ValueError,
+            "HTTPBadRequest": Refused,
             "ONE_MIB": 2**20,
             "_exc_with_message": lambda kind, message: kind(message),
             "send_wheel_record_mismatch_email": lambda *_, **__: None,
@@ -204,7 +228,7 @@ class Warehouse:
             archive = self.legacy["_open_dist_file"](str(path), stack)
             valid, why = self.legacy["_is_valid_dist_file"](str(path), kind, quiet, scan=False)
             if not valid:
-                raise ValueError(why)
+                raise Refused(why)
             normal = self.legacy["packaging"].utils.canonicalize_name(meta.name)
             self.legacy["_checks"](
                 filename=path.name,
@@ -301,6 +325,7 @@ IN_CHILD: dict[str, Callable[[Request], Answer]] = {
 }
 HERE: dict[str, Callable[[Request], Answer]] = {
     "twine": twine,
+    "form": form,
     "refused": refused,
     "platforms": platforms,
     "names": names,
@@ -315,8 +340,10 @@ def _in_child(request: Request) -> Answer:
         os.close(reading)
         try:
             answer = IN_CHILD[request["operation"]](request)
-        except BaseException:  # noqa: BLE001 # backends raise anything
-            answer = {"error": traceback.format_exc()}
+        except BaseException as error:  # noqa: BLE001 # backends raise anything
+            *_, last = traceback.extract_tb(error.__traceback__)
+            key = "broken" if last.filename == __file__ else "error"
+            answer = {key: traceback.format_exc()}
         with os.fdopen(writing, "w") as pipe:
             json.dump(answer, pipe)
         os._exit(0)
@@ -337,7 +364,7 @@ def main() -> None:
         try:
             answer = _in_child(request) if name in IN_CHILD else HERE[name](request)
         except Exception:  # noqa: BLE001 # what breaks here breaks the case
-            answer = {"error": traceback.format_exc()}
+            answer = {"broken": traceback.format_exc()}
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
 

@@ -147,6 +147,8 @@ def _judge(root: Path, directory: Path, *, packs: bool = False) -> Verdict:
         return Verdict("unusable", "it is a repository already")
     ours.commit(root)
     planned = ours.plan(root)
+    if planned.refuses("RK-210") and _has_project(root):
+        return Verdict("fault", planned.error)
     # The backend is not asked about what a page says, which saves most of the time.
     if planned.code and (page := _explain(planned)):
         return page
@@ -200,11 +202,12 @@ def _ask_backend(root: Path) -> Mapping[str, str] | str:
     try:
         request = _find_backend(root)
         return dict(HeaderParser().parsestr(tools.ask("metadata", **request)["metadata"]))
-    except (ValueError, TypeError, AttributeError) as error:
+    except ValueError as error:
         return str(error)
 
 
 def _find_backend(root: Path) -> dict[str, Any]:
+    """Raises ValueError where its manifest names none."""
     path = root / "pyproject.toml"
     system = tomllib.loads(path.read_text()).get("build-system", {})
     uses_git = "scm" in str(system) or "vcs" in str(system)
@@ -262,7 +265,8 @@ def _judge_wire(made: Mapping[str, Path], text: str) -> Verdict:
     refused = wire.find_refusals([*made.values()], text)
     if "ERROR" in said and not refused and "long_description" not in said:
         return Verdict("fault", f"twine refuses it, and ReleaseKit would send it\n{said}")
-    return EQUAL
+    wrong = "\n".join(filter(None, map(wire.compare_form, made.values())))
+    return Verdict("fault", wrong) if wrong else EQUAL
 
 
 def metadata_of(made: Mapping[str, Path]) -> str:

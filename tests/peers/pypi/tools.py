@@ -64,13 +64,17 @@ def _start_judge(_process: int) -> subprocess.Popen[str]:
 
 
 def ask(operation: str, **request: object) -> dict[str, Any]:
-    """The answer of the judge of this process; raises ValueError for what broke it."""
+    """The answer of the judge of this process; raises ValueError for what a backend says, and
+    RuntimeError where the judge broke.
+    """
     judge = _start_judge(os.getpid())
     assert judge.stdin is not None
     assert judge.stdout is not None
     judge.stdin.write(json.dumps({"operation": operation, **request}) + "\n")
     judge.stdin.flush()
     answer: dict[str, Any] = json.loads(judge.stdout.readline())
+    if "broken" in answer:
+        raise RuntimeError(answer["broken"])
     if "error" in answer:
         raise ValueError(answer["error"])
     return answer

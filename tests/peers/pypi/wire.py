@@ -9,6 +9,7 @@ import io
 import re
 import tarfile
 import zipfile
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from packaging.metadata import parse_email
@@ -41,6 +42,43 @@ _FORM: Final = {
     "import_namespace": "Import-Namespace", "platform": "Platform",
 }  # fmt: skip
 _BASE: Final = "Metadata-Version: 2.1\nName: spam\nVersion: 2.0\n"
+# Each field of https://packaging.python.org/en/latest/specifications/core-metadata/, but a licence.
+_EVERY: Final = """\
+Metadata-Version: 2.5
+Name: Spam.one
+Version: 2.0
+Dynamic: Requires-Dist
+Platform: Linux
+Platform: BeOS
+Supported-Platform: RedHat 7.2
+Summary: A summary: short
+Description-Content-Type: text/markdown; charset=UTF-8; variant=GFM
+Keywords: dog,cat puppy
+Home-Page: https://example.com/home
+Download-URL: https://example.com/file
+Author: Ana
+Author-Email: Ana <ana@example.com>
+Maintainer: Ben
+Maintainer-Email: ben@example.com
+Classifier: Topic :: Utilities
+Classifier: Environment :: Console
+Requires-Dist: eggs (>=1)
+Requires-Dist: ham[x] ; extra == "more"
+Requires-Python: >=3.8
+Requires-External: libpng (>=1.5)
+Project-URL: Docs, https://example.com/a,b
+Project-URL: Code, https://example.com/code
+Provides-Extra: more
+Provides-Dist: other
+Obsoletes-Dist: older
+Requires: sys
+Provides: email
+Obsoletes: gmail
+Import-Name: spam
+Import-Name: spam.one
+Import-Namespace: acme
+"""
+_BODY: Final = "\n# Spam\n\nTwo *lines*.\n"
 _TAG: Final = re.compile(r"(?:any|win|linux|many|musl|macos|ios|android|pyemscripten)\w*")
 _ADDRESS: Final = re.compile(r"[^\s,<>()\"]+@[^\s,<>()\"]+")
 _URL: Final = re.compile(r"[a-zA-Z][\w+.-]*:[^\n]+")
@@ -204,7 +242,8 @@ def _judge(warehouse: str, path: Path, text: str) -> Verdict:
     except ReleasekitError as error:
         theirs = str(error)
     if bool(ours) == bool(theirs):
-        return EQUAL
+        wrong = "" if ours else compare_form(path)
+        return Verdict("fault", f"{wrong}\n{text}") if wrong else EQUAL
     if "is not a valid email address" in theirs and (not theirs.isascii() or "--" in theirs):
         return Verdict("explained", _ADDRESSES)
     if "unsupported platform tag 'macosx" in theirs:
@@ -237,16 +276,29 @@ def find_refusals(paths: Sequence[Path], text: str) -> list[str]:
 
 def refuse_upload(warehouse: str, path: Path) -> str:
     """Why PyPI would refuse what ReleaseKit would send for a file."""
+    form = _make_form(path)
+    why: str = tools.ask("refused", warehouse=warehouse, path=str(path), form=form)["why"]
+    return why
+
+
+def compare_form(path: Path) -> str:
+    """Where ReleaseKit would send another form with a file than twine, which takes it."""
+    theirs = [*map(tuple, tools.ask("form", path=str(path))["form"])]
+    # https://docs.pypi.org/api/upload/
+    theirs += [(":action", "file_upload"), ("protocol_version", "1")] if theirs else []
+    own, wanted = (sorted(each, key=itemgetter(0)) for each in (_make_form(path), theirs))
+    return f"{path.name}: {own} is sent, not {wanted}" if theirs and own != wanted else ""
+
+
+def _make_form(path: Path) -> list[tuple[str, str]]:
     artifact = distributions.artifact(path)
     with path.open("rb") as file:
         raw, _ = parse_email(read_metadata(file, path.name))
-    form = [
+    return [
         (key, each)
         for key, value in make_form(artifact, raw).items()
         for each in (value if isinstance(value, list) else [value])
     ]
-    why: str = tools.ask("refused", warehouse=warehouse, path=str(path), form=form)["why"]
-    return why
 
 
 @functools.cache
@@ -280,20 +332,25 @@ def _write_sdist(path: Path, text: str, *names: str, top: str = "") -> Path:
     return path
 
 
+def _stem_of(text: str) -> str:
+    return canonicalize_name(parse_email(text)[0]["name"]).replace("-", "_")
+
+
 def _list_broken() -> Iterator[tuple[str, Callable[[Path], tuple[Path, str]]]]:
     """Of each check of contents in warehouse's `file_upload`, one that breaks it."""
     with_license = "Metadata-Version: 2.4\nName: spam\nVersion: 2.0\nLicense-File: LICENSE\n"
 
     def of_wheel(text: str = _BASE, **others: Any) -> Callable[[Path], tuple[Path, str]]:
         def write(directory: Path) -> tuple[Path, str]:
-            path = directory / "spam-2.0-py3-none-any.whl"
+            path = directory / f"{_stem_of(text)}-2.0-py3-none-any.whl"
             return _write_wheel(path, text, [], **others), text
 
         return write
 
     def of_sdist(text: str, *names: str, top: str = "") -> Callable[[Path], tuple[Path, str]]:
         def write(directory: Path) -> tuple[Path, str]:
-            return _write_sdist(directory / "spam-2.0.tar.gz", text, *names, top=top), text
+            path = directory / f"{_stem_of(text)}-2.0.tar.gz"
+            return _write_sdist(path, text, *names, top=top), text
 
         return write
 
@@ -308,6 +365,10 @@ def _list_broken() -> Iterator[tuple[str, Callable[[Path], tuple[Path, str]]]]:
     yield "scripts twice", of_wheel(**{points: "[gui_scripts]\na = b:c\na = b:d\n"})
     yield "script with a colon", of_wheel(**{points: "[console_scripts]\na: b\n"})
     yield "plugin with a path", of_wheel(**{points: "[acme]\na/b = d:e\n"})
+    for field in ("License: MIT", "License-Expression: MIT\nLicense-File: LICENSE"):
+        text = f"{_EVERY}{field}\n{_BODY}"
+        yield f"wheel with {field.partition(':')[0]}", of_wheel(text, **{"licenses/LICENSE": "MIT"})
+        yield f"sdist with {field.partition(':')[0]}", of_sdist(text, "spam_one-2.0/LICENSE")
     yield "sdist", of_sdist(_BASE)
     yield "sdist without its license", of_sdist(with_license)
     yield "sdist with its license", of_sdist(with_license, "spam-2.0/LICENSE")
