@@ -6,7 +6,7 @@ from typing import Final
 
 from peers.go.scripts import read_scripts
 from peers.go.tables import read_tables, read_texts
-from peers.go.zips import read_zips
+from peers.go.zips import read_layouts, read_zips
 from peers.scenarios import Peer
 from peers.sources import Source
 
@@ -28,6 +28,7 @@ PEERS: Final = (
     Peer(name="paths and versions", ecosystem="go", sources=("mod",), read=read_tables),
     Peer(name="go.mod and go.work", ecosystem="go", sources=("mod",), read=read_texts),
     Peer(name="module zips", ecosystem="go", sources=("mod",), read=read_zips),
+    Peer(name="tags", ecosystem="go", sources=("mod",), read=read_layouts),
     Peer(
         name="scripts of go", ecosystem="go", sources=("cmd-go-testdata", "mod"), read=read_scripts
     ),

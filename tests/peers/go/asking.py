@@ -6,6 +6,7 @@ import atexit
 import functools
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -25,6 +26,10 @@ ENVIRONMENT: Final[Mapping[str, str]] = {
     "GOTOOLCHAIN": "local",
     "GO111MODULE": "on",
 }
+# What go could read in another toolchain, or with a network, which it does not get here.
+ELSEWHERE: Final = re.compile(
+    r"requires go >= |disabled by GOPROXY=off|updates to go.mod needed|missing go.sum entry"
+)
 
 
 @functools.cache

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -18,6 +19,7 @@ import (
 
 	"golang.org/x/mod/modfile"
 	"golang.org/x/mod/module"
+	"golang.org/x/mod/semver"
 	"golang.org/x/mod/sumdb/dirhash"
 	modzip "golang.org/x/mod/zip"
 )
@@ -57,7 +59,7 @@ func answerEach[Q, A any](in *json.Decoder, answer func(Q) A) []A {
 type mod struct {
 	Error, Module, Go string
 	Require, Replace  [][]string
-	Retract           [][2]string
+	Retracted         map[string]bool
 	Indirect          []string
 	Use               []string
 }
@@ -80,8 +82,34 @@ func readMod(text string) mod {
 			found.Indirect = append(found.Indirect, each.Mod.Path)
 		}
 	}
-	for _, each := range file.Retract {
-		found.Retract = append(found.Retract, [2]string{each.Low, each.High})
+	found.Retracted = retracted(file.Retract)
+	return found
+}
+
+// Of versions at both ends of each interval, next to them, and between them, which are retracted.
+// https://go.dev/ref/mod#go-mod-file-retract
+func retracted(all []*modfile.Retract) map[string]bool {
+	found := map[string]bool{}
+	for _, each := range all {
+		var low, high [3]int
+		fmt.Sscanf(each.Low, "v%d.%d.%d", &low[0], &low[1], &low[2])
+		fmt.Sscanf(each.High, "v%d.%d.%d", &high[0], &high[1], &high[2])
+		tried := []string{each.Low, each.High}
+		for _, end := range [][3]int{low, high} {
+			core := fmt.Sprintf("v%d.%d.%d", end[0], end[1], end[2])
+			after := fmt.Sprintf("v%d.%d.%d", end[0], end[1], end[2]+1)
+			tried = append(tried, core, core+"-0", after, fmt.Sprintf("v%d.%d.%d", end[0], end[1]+1, 0))
+		}
+		middle := [3]int{(low[0] + high[0]) / 2, (low[1] + high[1]) / 2, (low[2] + high[2]) / 2}
+		tried = append(tried, fmt.Sprintf("v%d.%d.%d", middle[0], middle[1], middle[2]))
+		for _, version := range tried {
+			for _, other := range all {
+				if semver.IsValid(version) && semver.IsValid(other.Low) && semver.IsValid(other.High) {
+					isIn := semver.Compare(other.Low, version) <= 0 && semver.Compare(version, other.High) <= 0
+					found[version] = found[version] || isIn
+				}
+			}
+		}
 	}
 	return found
 }

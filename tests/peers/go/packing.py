@@ -6,17 +6,20 @@ import hashlib
 import json
 import subprocess
 import zipfile
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from peers import ours
-from peers.go.asking import ask
+from peers.go.asking import ELSEWHERE, ask
+from peers.go.tags import download, find_root
 from peers.scenarios import EQUAL, Verdict
 from releasekit.ecosystems.go.module_zip import hash_of_zip
 from releasekit.ecosystems.go.paths import escape
+from workspaces import git
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
 
@@ -61,7 +64,7 @@ def judge(root: Path, config: Path, modules: Iterable[Module], program: Path) ->
         }
         for each in modules
     ]
-    wrong = []
+    wrong, published = [], {}
     for module, theirs in zip(modules, ask(program, "zip", questions=asked), strict=True):
         at = registry / "go" / escape(module.path) / "@v" / f"{escape(module.version)}.zip"
         if theirs["Error"]:
@@ -73,7 +76,27 @@ def judge(root: Path, config: Path, modules: Iterable[Module], program: Path) ->
             continue
         wrong += _compare(module, at, theirs, root)
         wrong += _compare_pages(module, at, root)
+        published[module] = at
+    wrong += _compare_tags(root, published)
     return Verdict("fault", f"{wrong}\n{ran.out}{ran.error}") if wrong else EQUAL
+
+
+def _compare_tags(root: Path, published: Mapping[Module, Path]) -> Iterator[str]:
+    """Of modules whose paths end with their directories, so that the go command looks there."""
+    roots = {each: above for each in published if (above := find_root(each.path, each.below))}
+    # A repository has one address.
+    root_path, _ = next(iter(Counter(roots.values()).most_common()), ("", 0))
+    there = [each for each, above in roots.items() if above == root_path]
+    for module in there:
+        bundle = published[module].with_suffix(".bundle")
+        git(root, "fetch", "--quiet", str(bundle), "refs/tags/*:refs/tags/*")
+    queries = [f"{each.path}@{each.version}" for each in there]
+    found = download(root, root_path, queries) if there else ()
+    for module, theirs in zip(there, found, strict=True):
+        if (why := theirs.get("Error")) and not ELSEWHERE.search(why):
+            yield f"{module}: go does not find it: {why}"
+        elif not why and theirs["Sum"] != hash_of_zip(published[module].read_bytes()):
+            yield f"{module}: its tag has other files"
 
 
 def _compare_pages(module: Module, at: Path, root: Path) -> list[str]:

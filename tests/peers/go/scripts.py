@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from peers import ours
 from peers.go import packing, txtar
-from peers.go.asking import ask, build, run_go
+from peers.go.asking import ELSEWHERE, ask, build, run_go
 from peers.scenarios import EQUAL, Case, Files, Verdict
 from world import facts, go
 from world.test_world import differences
@@ -24,10 +24,6 @@ if TYPE_CHECKING:
     from peers.ours import Ran
 
 _MODULE: Final = re.compile(rb"^[ \t]*module[ \t]+(\S+)", re.MULTILINE)
-# What go could read in another toolchain, or with a network, which it does not get here.
-_ELSEWHERE: Final = re.compile(
-    r"requires go >= |disabled by GOPROXY=off|updates to go.mod needed|missing go.sum entry"
-)
 _GO: Final = re.compile(rb"^go 1\.(\d+)", re.MULTILINE)
 _NEWEST: Final = 26
 _EXPLAINED: Final = {
@@ -139,6 +135,6 @@ def _ask_go(root: Path, shape: Mapping[str, Any]) -> str:
     places = ["."] if "work" in shape else [kept["at"] for kept in shape["modules"].values()]
     for place in places:
         done = run_go(root / place, "list", "-m", "-json")
-        if done.returncode and not _ELSEWHERE.search(done.stderr):
+        if done.returncode and not ELSEWHERE.search(done.stderr):
             return done.stderr
     return ""

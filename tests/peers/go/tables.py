@@ -179,11 +179,9 @@ def _compare_mod(text: str, theirs: dict[str, Any]) -> str:
     }
     wrong = [_differ(own[key], theirs[key]) for key in own]
     wrong += [
-        f"{version} is retracted"
-        for ends in theirs["Retract"] or ()
-        for version in ends
-        # x/mod keeps others, which retract nothing.
-        if version.startswith("v") and gomod.find_retraction(mod, version) is None
+        f"{version} is {'' if is_retracted else 'not '}retracted"
+        for version, is_retracted in (theirs["Retracted"] or {}).items()
+        if (gomod.find_retraction(mod, version) is not None) != is_retracted
     ]
     return "; ".join(filter(None, wrong))
 

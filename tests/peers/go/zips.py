@@ -21,6 +21,46 @@ _VERSION: Final = "v1.0.0"
 _GO: Final = re.compile(rb"^go [0-9.]+\n", re.MULTILINE)
 
 
+# Modules of one repository by their directories: https://go.dev/ref/mod#vcs-dir
+_LAYOUTS: Final[tuple[Mapping[str, str], ...]] = (
+    {
+        ".": "example.com/m",
+        "v2": "example.com/m/v2",
+        "sub": "example.com/m/sub",
+        "at/two": "example.com/m/at/two/v2",
+        "three/v3": "example.com/m/three/v3",
+        "v4/four": "example.com/m/v4/four",
+    },
+    {".": "example.com/m/v2", "sub": "example.com/m/sub/v3"},
+    {".": "gopkg.in/m.v2"},
+)
+
+
+def read_layouts(checkout: Path) -> Iterator[Case]:
+    program = build(checkout)
+    for layout in _LAYOUTS:
+        judge = functools.partial(_judge_layout, layout, program)
+        yield Case(name=f"layout::{layout['.']}", judge=judge)
+
+
+def _judge_layout(layout: Mapping[str, str], program: Path, directory: Path) -> Verdict:
+    root = directory / "repository"
+    root.mkdir()
+    files = {f"{at}/go.mod": f"module {path}\n" for at, path in layout.items()}
+    Files(files={**files, "LICENSE": "A license.\n"}).write(root)
+    ours.commit(root)
+    majors = {at: re.search(r"[/.]v(\d+)$", path) for at, path in layout.items()}
+    modules = [
+        packing.Module(
+            path=path, version=f"v{major[1] if (major := majors[at]) else 1}.2.3", below=at
+        )
+        for at, path in layout.items()
+    ]
+    config = directory / "releasekit.toml"
+    config.write_text(packing.options({each.below: each.version for each in modules}))
+    return packing.judge(root, config, modules, program)
+
+
 def read_zips(checkout: Path) -> Iterator[Case]:
     program = build(checkout)
     for path in sorted(checkout.glob("zip/testdata/*/*.txt")):
