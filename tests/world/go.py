@@ -39,7 +39,7 @@ def distilled(root: Path, config: dict[str, Any]) -> tuple[dict[str, Any], Expec
     if (root / "go.work").is_file():
         work = _edit(root / "go.work", "work")
         shape["work"] = {
-            "use": [each["DiskPath"] for each in work["Use"]],
+            "use": [each["DiskPath"] for each in work["Use"] or ()],
             "replace": [_replace(each) for each in work["Replace"] or () if modules.own(each)],
         }
     private = frozenset(path for path in paths if "." not in path.split("/")[0])
@@ -102,7 +102,7 @@ def _manifests(root: Path, config: Mapping[str, Any]) -> list[Path]:
     https://go.dev/ref/mod#go-work-file-use, https://pkg.go.dev/cmd/go#hdr-Package_lists_and_patterns
     """
     if (root / "go.work").is_file():
-        used = _edit(root / "go.work", "work")["Use"]
+        used = _edit(root / "go.work", "work")["Use"] or ()
         return [root / each["DiskPath"] / "go.mod" for each in used]
     excluded = set(config.get("exclude", ()))
     found: list[Path] = []

@@ -83,7 +83,7 @@ def _judge_script(files: Mapping[str, bytes], program: Path, directory: Path) ->
     at = directory / "releasekit.toml"
     try:
         shape, expected = go.distilled(root, {})
-    except (subprocess.CalledProcessError, LookupError, TypeError, FileNotFoundError) as error:
+    except (subprocess.CalledProcessError, FileNotFoundError) as error:
         said = error.stderr.decode() if isinstance(error, subprocess.CalledProcessError) else error
         if _is_newer(files):
             return Verdict("unusable", f"only a newer go could read it: {said}")
@@ -96,6 +96,8 @@ def _judge_script(files: Mapping[str, bytes], program: Path, directory: Path) ->
     planned = ours.plan(root, "--config-file", at)
     if refused := _ask_go(root, shape):
         return _judge_refusal(planned, refused)
+    if planned.refuses("RK-210") and not modules:
+        return EQUAL  # a go.work that uses nothing
     if planned.code:
         return _explain(planned.error)
     expected = facts.Expected(

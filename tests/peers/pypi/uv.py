@@ -118,6 +118,8 @@ def _judge(files: Files | None, directory: Path) -> Verdict:
     listed = subprocess.run(argv, cwd=root, capture_output=True, text=True, check=False)
     planned = ours.plan(root)
     if listed.returncode:
+        if planned.refuses("RK-210") and "[project]" in str(files.files):
+            return Verdict("fault", f"uv refuses it, and ReleaseKit finds nothing\n{planned.error}")
         if planned.code or not planned.packages:
             return EQUAL
         if "was requested as both `editable" in listed.stderr:
@@ -126,9 +128,9 @@ def _judge(files: Files | None, directory: Path) -> Verdict:
     members = [Path(line) for line in listed.stdout.splitlines()]
     try:
         expected = _read_members(members)
-    except (KeyError, ValueError, TypeError) as error:
-        if planned.code:
-            return EQUAL
+    except ValueError as error:
+        if planned.code and not planned.refuses("RK-101"):
+            return _explain(planned) or Verdict("fault", f"{error!r}\n{planned.error}")
         return Verdict("unusable", f"no build backend is asked here: {error!r}")
     if planned.refuses("RK-210") and not expected.versions.keys() - expected.private:
         return EQUAL  # there is nothing to publish
@@ -183,8 +185,8 @@ def _read_members(members: list[Path]) -> facts.Expected:
 
 
 def _find_version(project: Mapping[str, Any]) -> str:
-    if "version" in project.get("dynamic", ()):
-        raise ValueError("a version that a backend computes")
+    if computed := {"dependencies", "version"} & {*project.get("dynamic", ())}:
+        raise ValueError(f"a backend computes {computed}")
     return str(Version(project["version"])) if "version" in project else ""
 
 
