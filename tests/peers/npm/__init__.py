@@ -144,6 +144,7 @@ PEERS: Final = (
         read=wire.read_fixtures,
     ),
     Peer(name="npm: what is sent", ecosystem="npm", sources=("cli",), read=wire.read_published),
+    Peer(name="npm: what is sent", ecosystem="npm", sources=("cli",), read=wire.read_ordered),
     Peer(name="pnpm: what is packed", ecosystem="npm", sources=("pnpm",), read=pnpm.read_packed),
     *(
         Peer(

@@ -34,6 +34,14 @@ _SENDERS: Final = (
 )
 # What npm makes of files that are not in the tarball.
 _EXPLAINED: Final = {"contributors"}
+# In no order that a sort has.
+_CONDITIONS: Final = {"types": "./b.js", "import": "./c.js", "node": "./a.js", "default": "./b.js"}
+_ORDERED: Final = {
+    MANIFEST: json.dumps(
+        {"exports": {"./z": _CONDITIONS, ".": _CONDITIONS}, "imports": {"#z": _CONDITIONS}}
+    ),
+    **dict.fromkeys(("a.js", "b.js", "c.js"), ""),
+}
 _NO_README: Final = "ERROR: No README data found!"
 _README: Final = ("readme", "readmeFilename")
 
@@ -73,6 +81,11 @@ def read_manifests(checkout: Path) -> Iterator[Case]:
         ):
             continue
         yield Case(name=name, judge=functools.partial(judge, functools.partial(_as_filled, tree)))
+
+
+def read_ordered(_checkout: Path) -> Iterator[Case]:
+    judged = functools.partial(judge, functools.partial(_as_filled, _ORDERED))
+    yield Case(name="order of conditions", judge=judged)
 
 
 def _as_filled(tree: Mapping[str, object]) -> Files:
@@ -179,7 +192,7 @@ def _compare(made: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
         for key in sorted({*entry, *entry_there} - {*_SENDERS}):
             left, right = entry.get(key) or None, entry_there.get(key) or None
             is_shown = key not in _README or right not in {None, _NO_README}
-            if left != right and is_shown:
+            if packing.is_other(key, left, right) and is_shown:
                 wrong.append(f"{key} is {str(left)[:150]!r} here, and {str(right)[:150]!r} there")
     return wrong
 
