@@ -187,17 +187,18 @@ def test_npm_packages_among_crates_are_one_release_with_them(
         assert differences(own, world) == []
 
 
-def differences(packages: Sequence[Mapping[str, Any]], world: World) -> list[object]:
-    """What a plan has that the tool does not say, or the other way round."""
-    versions = {each["name"]: each["version"] for each in packages}
-    wrong: list[object] = [*sorted(versions.items() ^ world.packages.items())]
+def differences(packages: Sequence[Mapping[str, Any]], world: World) -> list[str]:
+    """What a plan of ours has that the tool, theirs, does not say, or the other way round."""
+    made = {each["name"]: each["version"] for each in packages}
+    wrong = [f"ours: {name} {at}" for name, at in sorted(made.items() - world.packages.items())]
+    wrong += [f"theirs: {name} {at}" for name, at in sorted(world.packages.items() - made.items())]
     for each in packages:
         name = each["name"]
         edges = {need["on"].partition(":")[2] for need in each["dependencies"]}
         missed = world.required.get(name, edges) - edges
         made_up = edges - world.allowed.get(name, edges)
-        wrong += [f"{name} needs {on}" for on in sorted(missed)]
-        wrong += [f"{name} does not need {on}" for on in sorted(made_up)]
+        wrong += [f"theirs: {name} needs {on}" for on in sorted(missed)]
+        wrong += [f"ours: {name} needs {on}" for on in sorted(made_up)]
     return wrong
 
 

@@ -4,6 +4,7 @@ published, and what goes first. What ReleaseKit refuses, `cargo package` has to 
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 import re
@@ -17,7 +18,7 @@ from world import cargo, facts
 from world.test_world import differences
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from peers.ours import Ran
 
@@ -42,11 +43,6 @@ _CYCLE: Final = Verdict(
     "explained",
     "cargo.md: Some crates cargo can only package once others are on the registry: those that need "
     "another member by its version alone",
-)
-_ELSEWHERE: Final = Verdict(
-    "explained",
-    "limits.md: `publish` that names other registries than the one at hand | Cargo would not "
-    "publish it there.",
 )
 
 
@@ -75,41 +71,76 @@ def _judge(files: Files | None, directory: Path) -> Verdict:
     root = projects.write(files, directory)
     if isinstance(root, Verdict):
         return root
-    planned = ours.plan(root)
     packages = judge.read_metadata(root)
-    if packages is None or not any(each["publish"] != [] for each in packages):
-        refuser = "metadata refuses it" if packages is None else "would publish nothing of it"
-        is_refused = planned.code or not planned.packages
-        return EQUAL if is_refused else Verdict("fault", f"cargo {refuser}\n{planned.out}")
+    # A list may name several registries, and a crate without one goes to each of them.
+    names = sorted({name for each in packages or () for name in each["publish"] or ()})
+    verdicts = [_judge_for(name, root, packages, directory) for name in ("", *names)]
+    return next((each for each in verdicts if each.kind != "equal"), EQUAL)
+
+
+def _judge_for(
+    registry: str, root: Path, packages: list[dict[str, Any]] | None, directory: Path
+) -> Verdict:
+    """For the registry of that name; for one that cargo has no name for, if it is empty."""
+    if registry:
+        (root / "releasekit.toml").write_text(f"[cargo]\nregistry = {json.dumps(registry)}\n")
+    planned = ours.plan(root)
+    if packages is None:
+        return _expect_nothing(planned, "metadata refuses it")
+    # https://doc.rust-lang.org/cargo/reference/manifest.html#the-publish-field
+    packages = [
+        each if each["publish"] is None or registry in each["publish"] else each | {"publish": []}
+        for each in packages
+    ]
+    public = [each["name"] for each in packages if each["publish"] != []]
+    if not public:
+        return _expect_nothing(planned, f"would publish nothing of it to {registry or 'this'}")
     if planned.code:
-        return _judge_refusal(root, planned, packages, directory)
+        said = judge.package(root, public, directory / "target")
+        return _judge_refusal(planned, said)
     resolved = _resolve(root) if _is_patched(root, packages) else None
     if isinstance(resolved, Verdict):
         return resolved
     documents = [resolved] if resolved else []
     expected = cargo.expected(packages, documents, patched=bool(documents))
+    soft = frozenset(
+        (dependent, on)
+        for dependent, on in expected.idle
+        if {dependent, on}.issubset(public) and dependent != on
+        if _is_awaited(dependent, root, {*public} - {on}, on, directory)
+    )
+    expected = dataclasses.replace(expected, soft=soft, idle=expected.idle - soft)
     document = {"ecosystem": "cargo", "at": ".", "config": {}, "shape": {}}
     world = facts.read("cargo", {**document, "expected": expected.document()})
     wrong = differences(planned.packages, world)
-    named = {(each["name"], each["version"]) for each in packages if each["publish"]}
     if not wrong:
         return EQUAL
-    return _ELSEWHERE if named.issuperset(wrong) else Verdict("fault", f"{wrong}\n{planned.error}")
+    return Verdict("fault", f"for {registry or 'no name'}: {wrong}\n{planned.error}")
 
 
-def _judge_refusal(
-    root: Path, planned: Ran, packages: list[dict[str, Any]], directory: Path
-) -> Verdict:
-    public = [each["name"] for each in packages if each["publish"] != []]
-    said = judge.package(root, public, directory / "target")
+def _expect_nothing(planned: Ran, theirs: str) -> Verdict:
+    is_refused = planned.code or not planned.packages
+    return EQUAL if is_refused else Verdict("fault", f"cargo {theirs}\n{planned.out}")
+
+
+def _is_awaited(
+    dependent: str, root: Path, others: Iterable[str], on: str, directory: Path
+) -> bool:
+    """Whether cargo packages `dependent` only beside `on`, or after it."""
+    said = judge.package(root, others, directory / "target")
+    absent = (
+        rf"no matching package named `{on}` found\n(?:.*\n)*?required by package `{dependent} v"
+    )
+    return bool(said.code and re.search(absent, said.error))
+
+
+def _judge_refusal(planned: Ran, said: judge.Said) -> Verdict:
     problems = re.findall(r"\[(RK-\d+)\]", planned.error)
     if said.code and any(re.search(_REFUSALS.get(each, "$^"), said.error) for each in problems):
         return EQUAL
     if said.code and "RK-307" in problems and _ABSENT.search(said.error):
         return _NO_VERSION
-    if "RK-210" in problems and all(each["publish"] for each in packages if each["publish"] != []):
-        return _ELSEWHERE
-    return Verdict("fault", f"{planned.error}\ncargo package: {said.code}\n{said.error}")
+    return Verdict("fault", f"ours: {planned.error}\ntheirs: {said.code}\n{said.error}")
 
 
 def _is_patched(root: Path, packages: list[dict[str, Any]]) -> bool:
