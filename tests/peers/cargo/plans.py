@@ -18,7 +18,7 @@ from world import cargo, facts
 from world.test_world import differences
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Sequence
 
     from peers.ours import Ran
 
@@ -104,10 +104,12 @@ def _judge_for(
     documents = [resolved] if resolved else []
     expected = cargo.expected(packages, documents, patched=bool(documents))
     soft = frozenset(
-        (dependent, on)
-        for dependent, on in expected.idle
-        if {dependent, on}.issubset(public) and dependent != on
-        if _is_awaited(dependent, root, {*public} - {on}, on, directory)
+        (each["name"], need["name"])
+        for each in packages
+        for need in each["dependencies"]
+        if (each["name"], need["name"]) in expected.idle and need.get("path")
+        if {need["name"], each["name"]}.issubset(public) and need["name"] != each["name"]
+        if _is_awaited(need["name"], each["name"], root, public, directory)
     )
     expected = dataclasses.replace(expected, soft=soft, idle=expected.idle - soft)
     document = {"ecosystem": "cargo", "at": ".", "config": {}, "shape": {}}
@@ -124,13 +126,11 @@ def _expect_nothing(planned: Ran, theirs: str) -> Verdict:
 
 
 def _is_awaited(
-    dependent: str, root: Path, others: Iterable[str], on: str, directory: Path
+    on: str, dependent: str, root: Path, public: Sequence[str], directory: Path
 ) -> bool:
     """Whether cargo packages `dependent` only beside `on`, or after it."""
-    said = judge.package(root, others, directory / "target")
-    absent = (
-        rf"no matching package named `{on}` found\n(?:.*\n)*?required by package `{dependent} v"
-    )
+    said = judge.package(root, [each for each in public if each != on], directory / "target")
+    absent = rf"no matching package named `{on}` found(?s:.*?)required by package `{dependent} v"
     return bool(said.code and re.search(absent, said.error))
 
 
