@@ -71,7 +71,10 @@ def _judge(files: Files, directory: Path) -> Verdict:
     foreign = [each for each in needs if each["name"] not in own and not each.get("path")]
     if any(each["source"] != _CRATES_IO or each["features"] for each in foreign):
         return Verdict("unusable", "it needs what is on no registry here")
-    held = {each["name"]: _find_least(each["req"]) for each in foreign}
+    held = Crates()
+    for each in foreign:
+        if each["name"].lower().replace("-", "_") not in held.lines:
+            held.hold(each["name"], _find_least(each["req"]))
     argv = ["publish", "--no-verify", "--allow-dirty", f"--target-dir={directory / 'target'}"]
     with _registry(directory, held) as theirs:
         index = ["--index", f"sparse+{theirs.index_url}", "--token", TOKEN]
@@ -100,13 +103,12 @@ class _Taking(Crates):
 
 
 @contextlib.contextmanager
-def _registry(directory: Path, held: Mapping[str, str]) -> Iterator[CrateServer]:
+def _registry(directory: Path, held: Crates) -> Iterator[CrateServer]:
     """In the place of crates.io, and with nothing else."""
     config = directory / "cargo" / "config.toml"
     before = config.read_text()
-    crates = _Taking()
-    for name, version in held.items():
-        crates.hold(name, version)
+    lines = {name: [*there] for name, there in held.lines.items()}
+    crates = _Taking(files={**held.files}, lines=lines)
     with crate_server(crates) as server:
         config.write_text(before.replace(empty.serve(), server.index_url))
         yield server

@@ -139,7 +139,7 @@ class Home:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexDependency:
-    """`alias` is the name in the manifest, where it differs from that of the package. `common` are
+    """`alias` is the name in the manifest, where that states the one of the package as well. `common` are
     the fields that have the same names in an upload and in an index.
     """
 
@@ -158,7 +158,7 @@ def read_dependencies(manifest: Mapping[str, Any], home: Home) -> Iterator[Index
                 package = entry.get("package", key)
                 yield IndexDependency(
                     package=package,
-                    alias=key if package != key else None,
+                    alias=key if "package" in entry else None,
                     requirement=normalise_requirement(entry.get("version", "*")),
                     common={
                         "features": entry.get("features", []),
