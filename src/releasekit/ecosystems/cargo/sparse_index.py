@@ -139,8 +139,8 @@ class Home:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexDependency:
-    """`alias` is the name in the manifest, where that states the one of the package as well. `common` are
-    the fields that have the same names in an upload and in an index.
+    """`alias` is the name in the manifest, where that states the one of the package too. `common`
+    are the fields that have the same names in an upload and in an index.
     """
 
     package: str
