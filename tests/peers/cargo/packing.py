@@ -31,10 +31,12 @@ _SUITES: Final = (
 )
 _CRATES_IO: Final = "registry+https://github.com/rust-lang/crates.io-index"
 _SAME: Final = (
-    "cargo.md: of a member that names no registry, other registries than crates.io are told that "
-    "it is theirs"
+    "cargo.md: A registry other than crates.io is told that a dependency on another crate of the "
+    "workspace is in that registry"
 )
-_README: Final = "cargo.md: what a registry is told of a crate is what is in the crate"
+_README: Final = (
+    "cargo.md: cargo packages that file, with a warning, but sends the text of the other one"
+)
 _SHADOWED: Final = "but there is already a file named"
 _UNCOMPILED: Final = "[cargo]\nverify = false\n"
 _PINNED: Final = Verdict(
