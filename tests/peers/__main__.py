@@ -46,14 +46,14 @@ KINDS: Final = ("equal", "explained", "unusable", "fault")
 MOST_S: Final = 300
 _PROGRESS_S: Final = 30
 _PR_SET_PDEATHSIG: Final = 1
-_VERSIONS: Final = (
-    ("uv", "--version"),
-    ("npm", "--version"),
-    ("node", "--version"),
-    ("cargo", "--version"),
-    ("go", "version"),
-    ("mvn", "--version"),
-)
+_VERSIONS: Final = {
+    "uv": (sys.executable, "-m", "uv", "--version"),
+    "npm": ("npm", "--version"),
+    "node": ("node", "--version"),
+    "cargo": ("cargo", "--version"),
+    "go": ("go", "version"),
+    "mvn": ("mvn", "--version"),
+}
 
 
 def main() -> int:
@@ -113,9 +113,9 @@ def main() -> int:
 
 def _list_tools() -> Iterable[str]:
     """What each says of its version, as far as it is there."""
-    for program, option in _VERSIONS:
+    for program, argv in _VERSIONS.items():
         try:
-            done = subprocess.run([program, option], capture_output=True, text=True, check=True)
+            done = subprocess.run(argv, capture_output=True, text=True, check=True)
             yield f"{program} {done.stdout.splitlines()[0].removeprefix(program).strip()}"
         except (OSError, subprocess.CalledProcessError, IndexError):
             yield f"no {program}"
@@ -174,7 +174,9 @@ def _judge_all(cases: list[tuple[Peer, Case]], workers: int, *, keep: bool) -> l
     with ProcessPoolExecutor(workers, mp_context=fork, initializer=_end_with_parent) as pool:
         waiting = {pool.submit(_judge, place, keep=keep): place for place in range(len(cases))}
         for done in as_completed(waiting):
-            found[waiting[done]] = done.result()
+            found[waiting[done]] = verdict = done.result()
+            if verdict.kind == "fault":
+                print(f"a fault: {cases[waiting[done]][1].name}", flush=True)
             if time.monotonic() > told + _PROGRESS_S:
                 told = time.monotonic()
                 print(f"{len(found)} of {len(cases)}", flush=True)

@@ -59,7 +59,7 @@ _FIXTURES: Final = {
 }
 _LITERALS: Final = {
     "setuptools": "setuptools/tests/**/*.py",
-    "setuptools-scm": "testing/**/*.py",
+    "setuptools-scm": "testing*/**/*.py",
     "hatch": "tests/backend/**/*.py",
     "pdm-backend": "tests/**/*.py",
     "scikit-build-core": "tests/**/*.py",
