@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from peers.maven import deploying
 from peers.maven.plans import read_plans
 from peers.scenarios import Peer
 from peers.sources import Source
@@ -51,6 +52,12 @@ PEERS: Final = (
         ecosystem="maven",
         sources=tuple(each.name for each in SOURCES if each.name != _FLATTEN),
         read=read_plans,
+    ),
+    Peer(
+        name="what is deployed",
+        ecosystem="maven",
+        sources=tuple(each.name for each in SOURCES if each.name != _FLATTEN),
+        read=deploying.read,
     ),
     Peer(name="what is flattened", ecosystem="maven", sources=(_FLATTEN,), read=read_plans),
 )

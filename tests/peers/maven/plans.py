@@ -54,14 +54,20 @@ _OF_PROFILES: Final = "limits.md: Modules that only a profile lists"
 
 
 def read_plans(*sources: Path) -> Iterator[Case]:
+    for reactor, answer in ask(*sources):
+        yield Case(name=reactor.name, judge=functools.partial(_judge_plan, reactor, answer))
+
+
+@functools.cache
+def ask(*sources: Path) -> list[tuple[Reactor, Mapping[str, Any]]]:
+    """Each reactor with what Maven makes of it."""
     reactors = [*find_reactors(*sources)]
     with tempfile.TemporaryDirectory(prefix="releasekit-peers-") as scratch:
         roots = [Path(scratch, str(at), "repository").resolve() for at in range(len(reactors))]
         for reactor, root in zip(reactors, roots, strict=True):
             reactor.lay(root)
         answers = ask_maven([*zip(reactors, roots, strict=True)], Path(scratch, "local"))
-    for reactor, answer in zip(reactors, answers, strict=True):
-        yield Case(name=reactor.name, judge=functools.partial(_judge_plan, reactor, answer))
+    return [*zip(reactors, answers, strict=True)]
 
 
 def find_home() -> Path:
@@ -87,13 +93,8 @@ def ask_maven(laid: Sequence[tuple[Reactor, Path]], local: Path) -> list[Mapping
 
 def _judge_plan(reactor: Reactor, answer: Mapping[str, Any], directory: Path) -> Verdict:
     root = directory / "repository"
-    reactor.lay(root)
-    shutil.rmtree(root / ".mvn" / "wrapper", ignore_errors=True)
-    arguments = json.dumps(reactor.arguments)
-    (root / "releasekit.toml").write_text(
-        # A wrapper is asked for no version, which would start a JVM for each.
-        f'[maven]\ncommand = "./mvnw"\nreactors = [{json.dumps(reactor.top)}]\nargs = {arguments}\n'
-    )
+    # A wrapper is asked for no version, which would start a JVM for each.
+    lay(reactor, root, "./mvnw")
     planned = ours.plan(root, "--ecosystem", "maven")
     if answer["errors"]:
         if planned.code:
@@ -118,6 +119,16 @@ def _judge_plan(reactor: Reactor, answer: Mapping[str, Any], directory: Path) ->
         if not _compare(planned.packages, inside):
             return Verdict("explained", _OF_PROFILES)
     return Verdict("fault", f"{wrong}\n{planned.error}{planned.out}") if wrong else EQUAL
+
+
+def lay(reactor: Reactor, root: Path, command: str) -> None:
+    """With a releasekit.toml that names it."""
+    reactor.lay(root)
+    shutil.rmtree(root / ".mvn" / "wrapper", ignore_errors=True)
+    arguments, top = json.dumps(reactor.arguments), json.dumps(reactor.top)
+    (root / "releasekit.toml").write_text(
+        f'[maven]\ncommand = "{command}"\nreactors = [{top}]\nargs = {arguments}\n'
+    )
 
 
 def _is_named(project: Mapping[str, Any], top: str, named: str) -> bool:
