@@ -22,6 +22,7 @@ import yaml
 ROOT: Final = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
+from releasekit.cli.commands import COMMANDS  # noqa: E402
 from releasekit.config import levels  # noqa: E402
 from releasekit.config.inputs import Declared  # noqa: E402
 from releasekit.config.levels import Level  # noqa: E402
@@ -293,7 +294,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="change nothing, say what would be")
     check = parser.parse_args().check
-    made = generated(Declared.for_ecosystems(ECOSYSTEMS))
+    made = generated(Declared.of(COMMANDS, ECOSYSTEMS))
     stale = [
         path
         for path, text in made.items()

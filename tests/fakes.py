@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import virtual_time
+from releasekit.cli.commands import COMMANDS
+from releasekit.cli.commands.publish import PublishInputs
 from releasekit.config import values
+from releasekit.config.command import CommandInputs
 from releasekit.config.config import Config
 from releasekit.config.inputs import Declared
 from releasekit.decided import Edge
@@ -57,7 +60,7 @@ if TYPE_CHECKING:
 URL = "https://registry.example/"
 # What is built in one run is trusted in the next one.
 SEAL = Seal(b"the same in every run")
-DECLARED = Declared.for_ecosystems(ECOSYSTEMS)
+DECLARED = Declared.of(COMMANDS, ECOSYSTEMS)
 TOOL_VARIABLES = ToolVariables.of_all(each.variables for each in ECOSYSTEMS.values())
 
 
@@ -124,9 +127,12 @@ def services(config: Config, processes: object, redact: Redactor = NOTHING_SECRE
 
 
 def config(root: Path, **changes: object) -> Config:
+    mode = str(changes.pop("mode", "publish"))
+    publishing = PublishInputs(dry_run=bool(changes.pop("dry_run", False)))
     settings: dict[str, object] = {
         "root": root,
-        "mode": "publish",
+        "command": COMMANDS[mode],
+        "own_inputs": publishing if mode == "publish" else CommandInputs(),
         "known_ecosystems": tuple(ECOSYSTEMS),
         "build_concurrency": 2,
         "max_retries": 2,

@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 from releasekit.__main__ import main  # noqa: E402 (after the path is set)
-from releasekit.config import commands  # noqa: E402
+from releasekit.cli import commands  # noqa: E402
 from simulation import publish_line, staged_line  # noqa: E402
 from workspaces import git  # noqa: E402
 from world import facts, skeleton  # noqa: E402

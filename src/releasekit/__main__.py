@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit import __version__
 from releasekit.cli import command_line
+from releasekit.cli.commands import COMMANDS
 from releasekit.cli.outputs_file import OutputsFile
-from releasekit.config.commands import COMMANDS
 from releasekit.config.config import load
 from releasekit.config.inputs import Declared
 from releasekit.ecosystems import ECOSYSTEMS
@@ -63,7 +63,7 @@ def main(
     argv: Sequence[str] | None = None, ecosystems: Mapping[str, EcosystemDeclaration] = ECOSYSTEMS
 ) -> int:
     """Run one command; never raises for what a user, a registry or a signal can cause."""
-    declared = Declared.for_ecosystems(ecosystems)
+    declared = Declared.of(COMMANDS, ecosystems)
     trust_as_machine(os.environ)
     taken = snapshot(os.environ, {each.variable for each in declared.secrets.values()})
     actions = open_runner(taken.environment, sys.stdout)
@@ -141,7 +141,7 @@ def _carry_out(
 
     if file := OutputsFile.of_config(config, actions.ci):
         file.forget()
-    command = import_module(COMMANDS[config.mode].module)
+    command = import_module(config.command.module)
     if not gc.isenabled():  # `start` has seen to that
         gc.freeze()
         gc.set_threshold(_YOUNG)
@@ -215,7 +215,7 @@ def _wants_summary(
 ) -> bool:
     """Where the run publishes or plans, as far as is known by then."""
     if config is not None:
-        return config.summary and COMMANDS[config.mode].summarizes_errors
+        return config.summary and config.command.summarizes_errors
     mode = argv[0] if argv else environment.get("RELEASEKIT_MODE", "plan")
     off = "--summary=false" in argv or environment.get("RELEASEKIT_SUMMARY", "").lower() == "false"
     # For an unknown command, too.

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Final
 from hostile.case import SECRETS, Case, Content, Fifo, Folder, Link, Sparse, cases
 from hostile.manifests import HUGE, REFUSED, SAID
 from hostile.workspaces_of import BUILT, NPM, PUBLISH, PYPI
+from releasekit.cli.commands import COMMANDS
 from releasekit.config.inputs import Declared
 from releasekit.ecosystems import ECOSYSTEMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-DECLARED: Final = Declared.for_ecosystems(ECOSYSTEMS)
+DECLARED: Final = Declared.of(COMMANDS, ECOSYSTEMS)
 PLAN: Final = ("plan",)
 _DIR: Final = {"RELEASEKIT_REGISTRY": "dir:{root}/registry"}
 

@@ -14,6 +14,7 @@ import pytest
 
 from releasekit import ecosystems
 from releasekit.__main__ import main
+from releasekit.cli.commands import COMMANDS
 from releasekit.config.inputs import Declared
 from releasekit.ecosystems.folders import table
 from workspaces import PROJECT, git
@@ -183,7 +184,7 @@ def test_a_build_that_fails_ends_with_its_log(
 def test_documents_are_made_from_the_same_table(
     known: Mapping[str, EcosystemDeclaration],
 ) -> None:
-    written = {path.name: text for path, text in generated(Declared.for_ecosystems(known)).items()}
+    written = {path.name: text for path, text in generated(Declared.of(COMMANDS, known)).items()}
     action, inputs, makefile = (written[name] for name in ("action.yml", "inputs.md", "Makefile"))
     assert '\n  bundle-channel:\n    description: "Who gets bundles' in action
     assert "\n        RELEASEKIT_BUNDLE_SEAL: ${{ inputs.bundle-seal }}\n" in action

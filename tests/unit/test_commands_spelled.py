@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from releasekit.config.commands import COMMANDS
+from releasekit.cli.commands import COMMANDS
 from releasekit.text import commands
 
 ROOT = Path(__file__).parents[2]

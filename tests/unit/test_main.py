@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from releasekit.__main__ import main, trust_as_machine
-from releasekit.config.commands import COMMANDS, CommandRow
+from releasekit.cli.commands import COMMANDS
+from releasekit.config.command import Command
 from screens import Terminal
 from workspaces import write_member
 
@@ -111,8 +112,8 @@ def test_a_command_is_a_row_and_a_module(
     module = ModuleType("greeting")
     module.run = run  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "greeting", module)
-    rows = cast("dict[str, CommandRow]", COMMANDS)
-    monkeypatch.setitem(rows, "greet", CommandRow(about="Greet.", module="greeting"))
+    rows = cast("dict[str, Command]", COMMANDS)
+    monkeypatch.setitem(rows, "greet", Command(name="greet", about="Greet.", module="greeting"))
     assert main(["greet", str(tmp_path)]) == 7
     assert capsys.readouterr().out == f"greet {tmp_path}\n"
     with pytest.raises(SystemExit):

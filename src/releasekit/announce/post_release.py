@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from releasekit.announce.releases import Assets, TaggedRelease
     from releasekit.announce.tags import Tagging
     from releasekit.announced import ForgeKind
-    from releasekit.config.config import Config
+    from releasekit.config.config import PlanConfig
     from releasekit.ecosystems.interface import Services, Target
     from releasekit.git.remote import Remote
     from releasekit.host.ci import CI
@@ -97,7 +97,7 @@ class PostRelease:
         called once the tags are there.
         """
         steps = _Steps(self, tuple(results), assets, say)
-        if self.tagging.config.dry_run or stopped.is_set():
+        if not self.tagging.config.is_uploading or stopped.is_set():
             return steps.finish()
         doing = asyncio.ensure_future(steps.run())
         stopping = asyncio.ensure_future(stopped.wait())
@@ -114,7 +114,7 @@ class PostRelease:
 
 async def plan_post_release(
     plan: Plan,
-    config: Config,
+    config: PlanConfig,
     targets: Mapping[str, Target],
     services: Services,
     *,
@@ -352,7 +352,7 @@ class _Steps:
 
     def finish(self) -> tuple[Result, ...]:
         """The results at the end; what a stopped run did not reach stays pending."""
-        if self._step.tagging.config.dry_run:
+        if not self._step.tagging.config.is_uploading:
             return self.results
         results = []
         stopped = PackageError(_STOPPED, hint=_AGAIN, problem=Problem.TAG_OWED)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.announce.tag_names import Named
-    from releasekit.config.config import Config
+    from releasekit.config.config import PlanConfig
     from releasekit.ecosystems.interface import Services, Target
     from releasekit.errors import ReleasekitError
     from releasekit.git.objects import Object
@@ -61,13 +61,13 @@ class Tagging:
 
     remote: Remote
     commits: Commits
-    config: Config
+    config: PlanConfig
     pages: Pages
 
 
 async def plan_tags(
     plan: Plan,
-    config: Config,
+    config: PlanConfig,
     targets: Mapping[str, Target],
     services: Services,
     *,

@@ -19,6 +19,7 @@ from releasekit.approval.decide import (
     reject,
 )
 from releasekit.approval.review import AT_ONCE, Examined, Held, build_review, examine
+from releasekit.cli.commands.approve import ApproveInputs
 from releasekit.cli.interruption import Interruption
 from releasekit.cli.request_log import request_logger
 from releasekit.cli.result_files import load_recorded
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.cli.session import Session
-    from releasekit.config.config import Config
+    from releasekit.config.config import Config, PlanConfig
     from releasekit.config.declaration import EcosystemDeclaration
     from releasekit.ecosystems.approval import Approval
     from releasekit.model import PackageId, Report
@@ -62,7 +63,7 @@ async def run(config: Config, session: Session) -> int:
     refuse_foreign(config, session)
     interruption = Interruption("cancelled; run it again: it goes on with what still waits")
     with interruption, collect(request_logger(session, verbose=config.verbose, mode=config.mode)):
-        report, where, run = await load_recorded(config, session)
+        report, where, run = await load_recorded(config.own(ApproveInputs), config, session)
         held = Held.of(report, where, config.package_filter.has_ecosystem)
         pages = _describe_pages(held, config, session)
         if pages:
@@ -96,7 +97,7 @@ async def run(config: Config, session: Session) -> int:
             return await decision.decide(code.reveal() if code else "")
 
 
-def _describe_pages(held: Held, config: Config, session: Session) -> str:
+def _describe_pages(held: Held, config: PlanConfig, session: Session) -> str:
     """What a person has to do elsewhere, or nothing. Raises ConfigError for a page that is not of
     the registry here: anybody may have written the results.
     """
@@ -116,7 +117,7 @@ def _describe_pages(held: Held, config: Config, session: Session) -> str:
 
 
 def _open_approval(
-    declaration: EcosystemDeclaration, report: Report, config: Config, services: Services
+    declaration: EcosystemDeclaration, report: Report, config: PlanConfig, services: Services
 ) -> Approval:
     """Raises ConfigError for credentials that are missing, and for a registry that the user has not
     named: credentials go only where the user says, never where results.json says.
@@ -203,7 +204,7 @@ class _Decision:
         return dict(zip(names, found, strict=True))
 
     async def _ask(self, count: int, terminal: Terminal | None) -> bool:
-        if self.config.yes:
+        if self.config.own(ApproveInputs).yes:
             return True
         verb = "Approve" if self.approving else "Reject"
         if terminal is None:

@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from releasekit.cli.commands.change import ChangeInputs
 from releasekit.cli.decision import decide_versions, open_versions
 from releasekit.cli.notes import find_package
 from releasekit.cli.preview import find_addition, find_silent
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.cli.session import Session
-    from releasekit.config.config import Config
+    from releasekit.config.config import Config, PlanConfig
     from releasekit.model import Package
     from releasekit.versioning.change_files import Entry
 
@@ -39,12 +40,13 @@ async def run(config: Config, session: Session) -> int:
     """Ask for what no flag says, write the file, and print its path; with `check`, say for which
     packages one is missing.
     """
-    if config.check:
+    inputs = config.own(ChangeInputs)
+    if inputs.check:
         return await _check(config, session)
     async with open_command(config, session, "cancelled; nothing was written") as group:
         packages, _ = await list_packages(group, config, session)
-        asked = _read_flags(config.package, packages)
-        text = config.text
+        asked = _read_flags(inputs.package, packages)
+        text = inputs.text
         if terminal := Terminal.at(session.out, session.credentials.environment):
             names = [*asked] or await _ask_packages(terminal, config, packages)
             asked = {name: asked.get(name) or await _ask_level(terminal, name) for name in names}
@@ -61,7 +63,8 @@ async def _check(config: Config, session: Session) -> int:
     async with open_command(config, session) as group:
         workspace = await open_versions(group, config, session)
         request = session.ci.read_pull_request()
-        addition, title = await find_addition(workspace.commits, config.since, request)
+        since = config.own(ChangeInputs).since
+        addition, title = await find_addition(workspace.commits, since, request)
         decided = await decide_versions(workspace, title=title, only_asked=True)
     silent = find_silent(decided, addition)
     for each in silent:
@@ -115,7 +118,7 @@ def _name_missing(asked: Mapping[str, str], text: str) -> str:
 
 
 async def _ask_packages(
-    terminal: Terminal, config: Config, packages: Sequence[Package]
+    terminal: Terminal, config: PlanConfig, packages: Sequence[Package]
 ) -> list[str]:
     about = config.package_filter
     offered = [each for each in packages if not each.unpublishable and about.has_package(each.id)]

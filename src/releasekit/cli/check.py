@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Group
 from releasekit.announce.post_release import require_token
+from releasekit.cli.commands.check import CheckInputs
 from releasekit.cli.interruption import Interruption
 from releasekit.cli.session import (
     find_seal,
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from releasekit.cli.session import Session
-    from releasekit.config.config import Config
+    from releasekit.config.config import Config, PlanConfig
     from releasekit.ecosystems.interface import Registry, Services, Target
     from releasekit.host.process import Processes
     from releasekit.plan.make import Survey
@@ -92,7 +93,7 @@ async def run(config: Config, session: Session) -> int:
     """Say what is there, then what is to be done; repair what earlier runs left where `fix` asks
     for that.
     """
-    if config.fix:
+    if config.own(CheckInputs).fix:
         seal = find_seal(session, make=False) or Seal.for_one_run()
         fixed = await asyncio.to_thread(
             leftovers.fix, config.state_directory, root=config.root, seal=seal
@@ -169,7 +170,7 @@ async def _examine_workspace(config: Config, session: Session, rows: list[Row]) 
 
 async def _examine_packages(
     group: Group,
-    config: Config,
+    config: PlanConfig,
     session: Session,
     survey: Survey,
     services: Services,
@@ -315,7 +316,7 @@ async def _examine_git(root: Path, processes: Processes, rows: list[Row]) -> Non
         )
 
 
-async def _examine_forge(config: Config, services: Services, rows: list[Row]) -> None:
+async def _examine_forge(config: PlanConfig, services: Services, rows: list[Row]) -> None:
     """What tags and releases take, as far as it shows without asking the forge."""
     if config.tag or config.announce:
         rows.append(await _examine_push("tag", config.tagging.remote, services))
@@ -343,7 +344,7 @@ async def _examine_push(what: str, remote: str, services: Services) -> Row:
     )
 
 
-def _examine_job(config: Config, services: Services, rows: list[Row]) -> None:
+def _examine_job(config: PlanConfig, services: Services, rows: list[Row]) -> None:
     """What attestations take, and what builds could read."""
     if services.ci.kind == "gitlab":
         # https://docs.gitlab.com/ci/variables/#use-file-type-cicd-variables

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from releasekit import __version__
 from releasekit.cli.completion import write_bash_completion
 from releasekit.cli.help import EVERYTHING, write_help, write_overview
-from releasekit.config.commands import COMMANDS, Command
 from releasekit.errors import ConfigError, closest, did_you_mean
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from releasekit.config.command import Command
     from releasekit.config.inputs import Declared, Inputs
 
 _FLAG: Final = re.compile(r"--[a-z]+(?:-[a-z]+)*")
@@ -53,13 +53,13 @@ def parse_command_line(
     argv = argv or ["--help"]
     if argv[0] == "completion":
         _print_completion(argv[1:], declared)
-    command = _command(argv[0])
+    command = _command(argv[0], declared.commands)
     given = {*takewhile(lambda word: word != "--", argv[1:])}
     if given & {"-h", "--help", EVERYTHING}:
         print(write_help(command, declared, everything=EVERYTHING in given), end="")  # noqa: T201
         raise SystemExit(0)
     parser, words = _parser(command, declared), [*_spelled_out(argv[1:], declared)]
-    positional = COMMANDS[command].positional
+    positional = declared.commands[command].positional
     parse = parser.parse_known_intermixed_args if positional.several else parser.parse_known_args
     # Since Python 3.13, argparse takes -hX as -h.
     # https://github.com/python/cpython/pull/114180
@@ -95,18 +95,17 @@ def _print_completion(shells: Sequence[str], declared: Declared) -> NoReturn:
     raise SystemExit(0)
 
 
-def _command(word: str) -> Command:
+def _command(word: str, commands: Mapping[str, Command]) -> str:
     if word in {"-h", "--help", EVERYTHING, "help"}:
-        print(write_overview(), end="")  # noqa: T201 (what was asked for)
+        print(write_overview(commands), end="")  # noqa: T201 (what was asked for)
         raise SystemExit(0)
     if word in {"-V", "--version"}:
         print(f"releasekit {__version__}")  # noqa: T201
         raise SystemExit(0)
-    for command in COMMANDS:
-        if word == command:
-            return command
+    if word in commands:
+        return word
     # Names that other tools have for it, or earlier versions: others are nearer by their letters.
-    known = (*COMMANDS, "completion", "--version")
+    known = (*commands, "completion", "--version")
     near = {"release": "publish", "doctor": "check"}.get(word) or closest(word, known)
     if word.startswith("-"):
         what = "the command comes before its flags"
@@ -116,7 +115,7 @@ def _command(word: str) -> Command:
         what = "the first argument is not a command"
     raise ConfigError(
         what + (f", did you mean {near!r}?" if near else ""),
-        hint=f"Write releasekit {' | '.join(COMMANDS)}; releasekit --help explains them.",
+        hint=f"Write releasekit {' | '.join(commands)}; releasekit --help explains them.",
         problem=Problem.COMMAND_LINE,
     )
 
@@ -137,21 +136,23 @@ class _Parser(argparse.ArgumentParser):
         )
 
 
-def _parser(command: Command, declared: Declared) -> _Parser:
+def _parser(command: str, declared: Declared) -> _Parser:
     parser = _Parser(prog=f"releasekit {command}", add_help=False, allow_abbrev=False)
     parser.examples = {
         each.flag: each.choices[0] if each.choices else _EXAMPLES.get(each.kind, "VALUE")
         for each in declared.inputs.values()
     }
-    parser.add_argument("place", nargs="*" if COMMANDS[command].positional.several else "?")
+    parser.add_argument(
+        "place", nargs="*" if declared.commands[command].positional.several else "?"
+    )
     for each in declared.inputs.values():
         if command not in each.commands:
             continue
         if each.kind == "bool":
             parser.add_argument(each.flag, action=argparse.BooleanOptionalAction, default=None)
         else:
-            several = each.kind in {"names", "lines"}
-            parser.add_argument(each.flag, action="append" if several else "store")
+            action = "append" if each.kind in {"names", "lines"} else "store"
+            parser.add_argument(each.flag, action=action)
     return parser
 
 
@@ -201,7 +202,7 @@ def _texts(found: Mapping[str, object]) -> Iterator[tuple[str, str]]:
 
 
 def _not_understood(
-    unknown: Sequence[str], command: Command, declared: Declared, argv: Sequence[str]
+    unknown: Sequence[str], command: str, declared: Declared, argv: Sequence[str]
 ) -> ConfigError:
     """The error for the first of them, without its value, which may be a secret; and without what
     may be one instead of a flag.
@@ -218,7 +219,7 @@ def _not_understood(
     }
     known = [each.flag for each in declared.inputs.values() if command in each.commands]
     if not word.startswith("-"):
-        noun = COMMANDS[command].positional.noun
+        noun = declared.commands[command].positional.noun
         takes = f"releasekit {command} takes one {noun}, and flags"
         what = f"argument {position} is one too many: {takes}"
     elif not _FLAG.fullmatch(flag):

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from releasekit.cli.help import EVERYTHING
-from releasekit.config.commands import COMMANDS
 
 if TYPE_CHECKING:
     from releasekit.config.inputs import Declared
@@ -49,11 +48,11 @@ def write_bash_completion(declared: Declared) -> str:
     inputs = declared.inputs.values()
     flags = {
         name: [each.flag for each in inputs if name in each.commands] + ["--help", EVERYTHING]
-        for name in COMMANDS
+        for name in declared.commands
     }
     choices = {each.flag: each.choices for each in inputs if each.choices and each.commands}
     return _SCRIPT.format(
-        commands=" ".join(COMMANDS),
+        commands=" ".join(declared.commands),
         choices="\n".join(
             f"        {flag}) words='{' '.join(own)}' ;;" for flag, own in choices.items()
         ),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Group, gather_all
 from releasekit.announce.tag_names import tag_name
+from releasekit.cli.commands.preview import PreviewInputs
 from releasekit.cli.notes import find_package, require_head
 from releasekit.cli.session import open_targets, open_workspace
 from releasekit.config.package_filter import matches, with_extra
@@ -156,7 +157,8 @@ async def make_workspace(
     versioned = [each for each in public if config.package_filter.has_package(each.id)]
     branch, unknown = config.branch, ""
     if not branch:
-        branch, unknown = await find_branch(commits, services.ci, config)
+        since = config.own(PreviewInputs).since if config.mode == "preview" else None
+        branch, unknown = await find_branch(commits, services.ci, config.versioning, since)
     return Workspace(
         config,
         targets,
@@ -198,14 +200,15 @@ def _describe_idle_bumps(workspace: Workspace) -> Iterator[str]:
             )
 
 
-async def find_branch(commits: Commits, ci: CI, config: Config) -> tuple[str, str]:
+async def find_branch(
+    commits: Commits, ci: CI, options: VersionOptions, since: str | None
+) -> tuple[str, str]:
     """The branch that is released from, or why it is unknown: the one that changes are going to be
     merged into, or else that of the job or checked out.
     """
-    options = config.versioning
     if (request := ci.read_pull_request()) and request.target:
         return request.target, ""
-    if config.mode == "preview" and (base := await _find_base(commits, config.since)):
+    if since is not None and (base := await _find_base(commits, since)):
         return base, ""
     ref, here = ci.ref, ""
     if options.branches or not ref:

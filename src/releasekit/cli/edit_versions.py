@@ -117,12 +117,12 @@ def edit(decided: Decided, targets: Mapping[str, Target]) -> Edited:
     return Edited(edits.list_changes(), by_tag, edits.moved)
 
 
-def _find_changelog(package: Package, config: Config) -> Path:
+def _find_changelog(package: Package, root: Path, kind: str) -> Path:
     """Without links: packages may share the file that theirs lead to."""
-    directory = config.root if config.versioning.changelog == "root" else package.directory
+    directory = root if kind == "root" else package.directory
     there = {*durable.names(directory)}
     path = directory / next(filter(there.__contains__, _CHANGELOGS), _CHANGELOGS[0])
-    return inside(config.root, path, where=str(path))
+    return inside(root, path, where=str(path))
 
 
 def _edit_changelogs(decided: Decided, edits: Edits) -> None:
@@ -131,7 +131,8 @@ def _edit_changelogs(decided: Decided, edits: Edits) -> None:
     newest_s = max(
         (it.source.time_s for bump in bumps for it in bump.reasons if it.source), default=0
     )
-    paths = {it: _find_changelog(workspace.packages[it], workspace.config) for it in versions}
+    root, kind = workspace.config.root, workspace.config.versioning.changelog
+    paths = {it: _find_changelog(workspace.packages[it], root, kind) for it in versions}
     late = _list_late(decided)
     # Headings of a file with several versions name their packages.
     told = Counter(path for path, _ in {(paths[it], versions[it]) for it in versions})

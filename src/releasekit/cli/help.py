@@ -9,17 +9,17 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Final
 
-from releasekit.config.commands import COMMANDS, FORESEES
 from releasekit.config.declaration import GROUPS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from releasekit.config.commands import Command
+    from releasekit.config.command import Command
     from releasekit.config.declaration import Declaration
     from releasekit.config.inputs import Declared
 
 EVERYTHING: Final = "--help-all"
+_FORESEEING: Final = frozenset({"plan", "check"})
 _WIDTH: Final = 80
 # Where the words begin, behind a flag that is not longer.
 _COLUMN: Final = 28
@@ -51,16 +51,16 @@ a variable overrides releasekit.toml. Without a command, RELEASEKIT_MODE names i
 {exit_codes}"""
 
 
-def write_overview() -> str:
+def write_overview(commands: Mapping[str, Command]) -> str:
     """What `releasekit --help` prints."""
-    width = max(map(len, COMMANDS)) + 2
-    listed = "\n".join(f"  {name:<{width}}{COMMANDS[name].about}" for name in COMMANDS)
+    width = max(map(len, commands)) + 2
+    listed = "\n".join(f"  {name:<{width}}{commands[name].about}" for name in commands)
     about = "Publishes every package of a monorepo in dependency order, each version exactly once."
-    return _OVERVIEW.format(about=about, commands=listed, exit_codes=COMMANDS["publish"].exit_codes)
+    return _OVERVIEW.format(about=about, commands=listed, exit_codes=commands["publish"].exit_codes)
 
 
-def write_help(command: Command, declared: Declared, *, everything: bool) -> str:
-    row = COMMANDS[command]
+def write_help(command: str, declared: Declared, *, everything: bool) -> str:
+    row = declared.commands[command]
     taken = [each for each in declared.inputs.values() if command in each.commands]
     grouped = [each for each in _group(command, taken, declared) if each[1]]
     place = _write_entry(row.positional.metavar, row.positional.help)
@@ -89,7 +89,7 @@ def write_help(command: Command, declared: Declared, *, everything: bool) -> str
 
 
 def _group(
-    command: Command, taken: Sequence[Declaration], declared: Declared
+    command: str, taken: Sequence[Declaration], declared: Declared
 ) -> Iterator[tuple[str, Sequence[Declaration]]]:
     """What each group is called, and what is in it."""
     of_ecosystems = {
@@ -99,7 +99,7 @@ def _group(
     theirs = set().union(*of_ecosystems.values())
     for group, title in GROUPS.items():
         own = [each for each in taken if each.group == group and each.name not in theirs]
-        foresees = not group and command in FORESEES
+        foresees = not group and command in _FORESEEING
         about_release = [each for each in own if foresees and "publish" in each.commands]
         yield title, [each for each in own if each not in about_release]
         yield "What the release would do", about_release
@@ -108,7 +108,7 @@ def _group(
                 yield ecosystem, [each for each in taken if each.name in names]
 
 
-def _write_group(title: str, inputs: Iterable[Declaration], command: Command) -> str:
+def _write_group(title: str, inputs: Iterable[Declaration], command: str) -> str:
     entries = [_write_entry(_spell(it, both=True), it.describe(command)) for it in inputs]
     return f"{title}:\n{''.join(entries)}"
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from releasekit.aio import Group
 from releasekit.announce.notes import existing_commit, name_alone, write_notes
 from releasekit.announce.tag_names import is_shared, previous_tag, tag_name
+from releasekit.cli.commands.notes import NotesInputs
 from releasekit.cli.interruption import Interruption
 from releasekit.cli.session import list_packages, refuse_elsewhere
 from releasekit.errors import CommandFailed, ConfigError, did_you_mean
@@ -36,13 +37,14 @@ _SHALLOW = (
 
 async def run(config: Config, session: Session) -> int:
     """Print what a release of a version says; nothing is asked of any server."""
-    if len(config.subject) != 2:
+    inputs = config.own(NotesInputs)
+    if len(inputs.subject) != 2:
         raise ConfigError(
             "notes takes a package and a version",
             hint="Write `releasekit notes npm:@acme/core 1.2.0`.",
             problem=Problem.COMMAND_LINE,
         )
-    name, version = config.subject
+    name, version = inputs.subject
     await asyncio.to_thread(refuse_elsewhere, config.root, config.package_filter, session)
     with Interruption("cancelled"):
         async with Group() as group:

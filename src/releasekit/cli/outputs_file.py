@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
-from releasekit.config.commands import STEPS
 from releasekit.errors import ConfigError, PathError, ReleasekitError, describe_os_error
 from releasekit.host import durable
 from releasekit.host.output_path import describe_obstacle
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from releasekit.config.config import Config
+    from releasekit.config.config import ReportConfig
     from releasekit.host.ci import CI
 
 NAME: Final = "outputs.env"
@@ -32,7 +31,7 @@ class OutputsFile:
     is_state: bool
 
     @classmethod
-    def of_config(cls, config: Config, ci: CI) -> Self | None:
+    def of_config(cls, config: ReportConfig, ci: CI) -> Self | None:
         """None for a command without outputs. Raises ConfigError where the CI has its own."""
         if config.outputs_file is not None and ci.is_actions:
             raise ConfigError(
@@ -41,7 +40,7 @@ class OutputsFile:
             )
         if config.outputs_file is not None:
             return cls(config.outputs_file, is_state=False)
-        has_default = ci.kind == "gitlab" and config.mode in STEPS
+        has_default = ci.kind == "gitlab" and "reports" in config.command.takes
         return cls(config.state_directory / NAME, is_state=True) if has_default else None
 
     @classmethod

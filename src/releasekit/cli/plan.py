@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, assert_never
 
 from releasekit import report
 from releasekit.aio import Group
+from releasekit.cli.commands.plan import PlanInputs
 from releasekit.cli.interruption import Interruption
 from releasekit.cli.prepare import prepare
 from releasekit.cli.request_log import request_logger
 from releasekit.cli.result_files import write
 from releasekit.cli.session import find_seal, refuse_elsewhere, refuse_tracked
+from releasekit.config.shards import ShardCounts
 from releasekit.host.output_path import require_free
 from releasekit.http.traffic import collect
 from releasekit.plan.rights import refuse_unentitled
@@ -30,8 +32,10 @@ if TYPE_CHECKING:
 
 async def run(config: Config, session: Session) -> int:
     """Show what `publish` would do; changes nothing but the plan file, where one is wanted."""
+    inputs = config.own(PlanInputs)
+    counts = ShardCounts.parse(inputs.shards, session.ecosystems, "shards")
     await asyncio.to_thread(refuse_elsewhere, config.root, config.package_filter, session)
-    await refuse_tracked(config.plan_file, "plan-file", config, session)
+    await refuse_tracked(inputs.plan_file, "plan-file", config, session)
     await asyncio.to_thread(refuse_links, config.state_directory)
     seal = find_seal(session, make=False)
     history = await asyncio.to_thread(read_history, config.state_directory, seal=seal)
@@ -43,15 +47,13 @@ async def run(config: Config, session: Session) -> int:
             made = await refuse_unentitled(ready.plan, ready.targets, None, proving=False)
     made = session.redacted.clean(made)
     session.actions.restore_files(for_good=True)
-    made = await asyncio.to_thread(
-        with_shards, made, config.shard_counts, ready.targets, history.durations
-    )
-    path = config.plan_file
+    made = await asyncio.to_thread(with_shards, made, counts, ready.targets, history.durations)
+    path = inputs.plan_file
     if path is None and session.ci.kind != "other":
         make_state_directory(config.state_directory)
         path = config.state_directory / "plan.json"
     if path is not None:
-        if path == config.plan_file:
+        if path == inputs.plan_file:
             require_free(path, "plan-file")
         write(path, report.plan_json(made, config.root))
         session.actions.output("plan-file", str(path))
@@ -62,7 +64,7 @@ async def run(config: Config, session: Session) -> int:
     if config.annotations:
         warned = [(planned.package, planned.warnings) for planned in made.packages]
         session.actions.annotate("warning", report.warning_annotations(warned))
-    match config.format:
+    match inputs.format:
         case "table":
             text = fit_lines(report.plan_table(made), session.out, session.credentials.environment)
         case "json":
@@ -71,7 +73,7 @@ async def run(config: Config, session: Session) -> int:
         case "mermaid":
             text = report.plan_mermaid(made)
         case _:
-            assert_never(config.format)
+            assert_never(inputs.format)
     print(text.rstrip("\n"), file=session.out, flush=True)
     refuse_errors(made, config.levels)
     return 0

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from releasekit.config.config import Config
+    from releasekit.config.config import PlanConfig
 
 # Libraries import these where they first need them: httpcore with the first request, the others
 # with the first archive, name of a host, and time, of that kind.
@@ -60,7 +60,7 @@ def import_from_top(name: str) -> None:
         import_module(".".join(parts[:count]))
 
 
-def load_everything(config: Config, *, signs: bool) -> None:
+def load_everything(config: PlanConfig, *, signs: bool) -> None:
     """All that `config` may need; blocks for some tens of milliseconds. `signs` says whether the
     job has an identity to sign with.
     """

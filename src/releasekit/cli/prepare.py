@@ -46,8 +46,7 @@ if TYPE_CHECKING:
     from releasekit.announce.post_release import PostRelease
     from releasekit.cli.session import Session
     from releasekit.cli.signing import JobSigning
-    from releasekit.config.commands import Command
-    from releasekit.config.config import Config
+    from releasekit.config.config import Config, PlanConfig
     from releasekit.ecosystems.interface import Target
     from releasekit.host.process import Processes
     from releasekit.model import Plan
@@ -166,7 +165,7 @@ def _end_of_job(session: Session) -> JobEnd | None:
 
 @contextlib.asynccontextmanager
 async def _explain_delays(
-    config: Config, session: Session, patience: WaitBudget
+    config: PlanConfig, session: Session, patience: WaitBudget
 ) -> AsyncIterator[None]:
     """Ends planning with the deadline, and says of a server that does not answer what to do."""
     limit = asyncio.timeout_at(None if config.deadline is None else patience.until)
@@ -198,7 +197,7 @@ def _nothing_done(message: str, registries: Mapping[str, object], session: Sessi
     return f"Nothing was published. {given} the same command again when the server answers."
 
 
-async def _with_tools(plan: Plan, mode: Command, targets: Mapping[str, Target]) -> Plan:
+async def _with_tools(plan: Plan, mode: str, targets: Mapping[str, Target]) -> Plan:
     """Raises where a tool that has to build is missing or too old. A plan alone needs none, and
     names those that are missing: the machine that publishes may have them.
     """

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from releasekit.cli.commands.preview import PreviewInputs
 from releasekit.cli.decision import decide_versions, look_back, open_versions
 from releasekit.cli.result_files import write
 from releasekit.cli.session import open_command
@@ -57,14 +58,15 @@ async def run(config: Config, session: Session) -> int:
     async with open_command(config, session) as group:
         request = session.ci.read_pull_request()
         workspace = await open_versions(group, config, session)
-        addition, title = await find_addition(workspace.commits, config.since, request)
+        since = config.own(PreviewInputs).since
+        addition, title = await find_addition(workspace.commits, since, request)
         past = await look_back(workspace, addition.base)
         before = await decide_versions(past)
         shared = await _list_shared(workspace, past, addition.base)
         after = await decide_versions(workspace, title=title)
     silent = [workspace.packages[each] for each in find_silent(after, addition)]
     warned = [(each, config.levels.apply([_SILENT])) for each in silent]
-    page = _find_page(config, session, request, silent)
+    page = _find_page(config.versioning.directory, session, request, silent)
     preview = Preview(before.view, after.view, silent, page, addition.lacks, shared)
     text = preview_markdown(preview)
     if directory := session.credentials.environment.get(TEMPORARY):
@@ -156,7 +158,7 @@ def find_silent(decided: Decided, addition: Addition) -> list[PackageId]:
 
 
 def _find_page(
-    config: Config, session: Session, request: PullRequest | None, silent: Sequence[Package]
+    directory: str, session: Session, request: PullRequest | None, silent: Sequence[Package]
 ) -> str:
     """Where a person writes a change file on the branch, at GitHub."""
     if not request or not silent or session.ci.kind != "github":
@@ -167,6 +169,6 @@ def _find_page(
     return page_of_new_file(
         f"{session.ci.server}/{request.repository}",
         request.branch,
-        f"{config.versioning.directory}/change-{request.number}.md",
+        f"{directory}/change-{request.number}.md",
         format_change_file(entries, request.title),
     )

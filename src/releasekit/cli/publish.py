@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from releasekit import __version__, report
 from releasekit.aio import Group, uncancellable
+from releasekit.cli.commands.publish import PublishInputs
 from releasekit.cli.interruption import Interruption
 from releasekit.cli.prepare import prepare
 from releasekit.cli.request_log import is_verbose, request_logger
@@ -73,14 +74,15 @@ async def run(config: Config, session: Session) -> int:
         )
     if config.is_uploading:
         refuse_foreign(config, session)
-    planned = PlanFile.read(config.plan_file) if config.plan_file else None
+    inputs = config.own(PublishInputs)
+    planned = PlanFile.read(inputs.plan_file) if inputs.plan_file else None
     if planned is not None:
         config = planned.narrowed(config)
     ecosystems = config.package_filter.ecosystems
     run_id = uuid.uuid4().hex
     redact = session.redacted.text
     await asyncio.to_thread(refuse_elsewhere, config.root, config.package_filter, session)
-    await refuse_tracked_results(config, session)
+    await refuse_tracked_results(inputs.results_file, config, session)
     session.actions.watch_files()
     with (
         Interruption(keys=True) as interruption,
@@ -90,7 +92,7 @@ async def run(config: Config, session: Session) -> int:
             await asyncio.to_thread(refuse_links, config.state_directory)
             say(leftovers.dead_runs(config.state_directory, ecosystems), session)
             held = await group.enter(locks.acquire(config.state_directory, ecosystems))
-            forget_results(config.state_directory, config.results_file)
+            forget_results(config.state_directory, inputs.results_file)
             seal = find_seal(session, make=True) or Seal.for_one_run()
             restore_manifests(config, seal, session)
             run_logs.remove_old(config.state_directory)
@@ -112,7 +114,7 @@ async def run(config: Config, session: Session) -> int:
                 session.credentials.environment,
                 group=session.actions.group if session.ci.kind != "other" else None,
                 verbose=is_verbose(config.verbose, session.ci),
-                dry_run=config.dry_run,
+                dry_run=not config.is_uploading,
                 keys=keys_are_read(),
             )
             ready = await prepare(
@@ -122,16 +124,16 @@ async def run(config: Config, session: Session) -> int:
             if planned is not None:
                 planned.check(made)
             refuse_errors(made, config.levels)
-            if not config.dry_run:
+            if config.is_uploading:
                 uploaded = {
                     each.package.id.ecosystem for each in made.packages if each.action in SENT
                 }
                 check_credentials(uploaded, ready.targets)
             made = await refuse_unentitled(
-                made, ready.targets, ready.post_release, proving=not config.dry_run
+                made, ready.targets, ready.post_release, proving=config.is_uploading
             )
             sources = Sources.in_checkout(made, config.root, ready.processes)
-            if not config.dry_run and any(it.action is Action.PUBLISH for it in made.packages):
+            if config.is_uploading and any(it.action is Action.PUBLISH for it in made.packages):
                 _ = group.start(sources.look_early())
             ready = replace(ready, plan=session.redacted.clean(made))
             run = Publishing(run_id, ready, session, journal, seal, book, progress)
@@ -200,7 +202,7 @@ class Publishing:
                 commit=plan.commit,
                 started_at=started_at,
                 duration_s=asyncio.get_running_loop().time() - began,
-                dry_run=config.dry_run,
+                dry_run=not config.is_uploading,
                 builds=sandbox.words,
                 results=sandbox.explained(release.results() if results is None else results),
                 private=plan.private,
@@ -227,7 +229,7 @@ class Publishing:
             progress.close()
             self.session.actions.restore_files()  # no build is left; ours are written next
             try:
-                tell(made, config, self.session)
+                tell(made, config.own(PublishInputs).results_file, config, self.session)
             finally:
                 progress.end(made)  # behind the annotations: the end of a log is read first
         await self.journal.run_ended(report.verdict_of(made))
@@ -245,7 +247,7 @@ class Publishing:
             return None
         from releasekit.announce.releases import Assets  # noqa: PLC0415 (with what runs here)
 
-        if not self.ready.config.dry_run:
+        if self.ready.config.is_uploading:
             self.progress.close()  # nothing is in flight any more
         return await self.ready.post_release.run(
             release.results(),
@@ -257,9 +259,9 @@ class Publishing:
     async def _statement(self, release: ReleaseRun) -> ReleaseStatement | None:
         """Signed while the rest is still uploaded; what the log has cannot be taken back."""
         config, signing = self.ready.config, self.ready.signing
-        if signing is None or config.dry_run:
+        if signing is None or not config.is_uploading:
             return None
-        results = config.results_file or config.state_directory / RESULTS
+        results = config.own(PublishInputs).results_file or config.state_directory / RESULTS
         return await signing.statement(
             release,
             results.parent,

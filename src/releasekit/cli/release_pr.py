@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from releasekit.cli.decision import Decided, Workspace
     from releasekit.cli.edit_versions import Changes
     from releasekit.cli.session import Session
-    from releasekit.config.config import Config
+    from releasekit.config.config import Config, PlanConfig
     from releasekit.host.ci import CI
     from releasekit.host.forges import ForgePlace
     from releasekit.http.credentials import Secret
@@ -115,7 +115,7 @@ async def run(config: Config, session: Session) -> int:
     return 0
 
 
-async def _find_forge(group: Group, config: Config, session: Session) -> ForgePlace:
+async def _find_forge(group: Group, config: PlanConfig, session: Session) -> ForgePlace:
     """Asked before a build could change remotes. Raises ConfigError for any but a GitHub."""
     processes = await start_processes(group, config, session, ())
     top, name = repository_of(config.root) or config.root, config.tagging.remote

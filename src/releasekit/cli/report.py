@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from releasekit import report
 from releasekit.aio import uncancellable
+from releasekit.cli.commands.report import ReportInputs
 from releasekit.cli.result_files import RESULTS, load_results, refuse_tracked_results, tell
 from releasekit.errors import ConfigError
 from releasekit.plan.file import PlanFile
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 
 async def run(config: Config, session: Session) -> int:
     """Join the results of several jobs, found below the state directory, into one report."""
+    inputs = config.own(ReportInputs)
     await asyncio.to_thread(refuse_links, config.state_directory)
-    await refuse_tracked_results(config, session)
+    await refuse_tracked_results(inputs.results_file, config, session)
     found = sorted(config.state_directory.rglob(RESULTS))
     if not found:
         raise ConfigError(
@@ -31,9 +33,9 @@ async def run(config: Config, session: Session) -> int:
             problem=Problem.RESULTS,
         )
     reports = await asyncio.to_thread(load_results, *found)
-    planned = PlanFile.read(config.plan_file).plan() if config.plan_file else None
+    planned = PlanFile.read(inputs.plan_file).plan() if inputs.plan_file else None
     made = await asyncio.to_thread(report.join, reports, plan=planned)
     table = await asyncio.to_thread(report.results_table, made)
     print(table, file=session.out, flush=True)
-    await uncancellable(asyncio.to_thread(tell, made, config, session))
+    await uncancellable(asyncio.to_thread(tell, made, inputs.results_file, config, session))
     return report.exit_code(made)

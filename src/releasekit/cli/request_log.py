@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from releasekit.cli.session import Session
-    from releasekit.config.commands import Command
     from releasekit.host.ci import CI
     from releasekit.spent import RequestEvent
 
@@ -39,7 +38,7 @@ def say_busy(doing: str, session: Session) -> None:
 
 
 def request_logger(
-    session: Session, *, verbose: bool, mode: Command
+    session: Session, *, verbose: bool, mode: str
 ) -> Callable[[RequestEvent | PauseEvent], None] | None:
     """For `collect`: everything where that was asked for, else, in a log, long pauses."""
     environment = session.credentials.environment

@@ -21,8 +21,9 @@ from releasekit.report.results import MAX_BYTES
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from releasekit.cli.commands.approve import ApproveInputs
     from releasekit.cli.session import Session
-    from releasekit.config.config import Config
+    from releasekit.config.config import BuildConfig, PlanConfig, ReportConfig
     from releasekit.model import Report
 
 
@@ -32,9 +33,10 @@ JUNIT: Final = "junit.xml"
 LINKS: Final = "annotations.json"
 
 
-async def refuse_tracked_results(config: Config, session: Session) -> None:
+async def refuse_tracked_results(
+    results: Path | None, config: BuildConfig, session: Session
+) -> None:
     """Raises ConfigError where results-file, or the page beside it, is tracked by git."""
-    results = config.results_file
     await refuse_tracked(results, "results-file", config, session)
     page = results.with_name(PAGE) if results else None
     is_replaced = False
@@ -94,12 +96,14 @@ def load_results(*paths: Path) -> list[Report]:
     return report.load_all((str(path), read_file(path, max_bytes=MAX_BYTES)) for path in paths)
 
 
-async def load_recorded(config: Config, session: Session) -> tuple[Report, str, dict[str, str]]:
+async def load_recorded(
+    inputs: ApproveInputs, config: PlanConfig, session: Session
+) -> tuple[Report, str, dict[str, str]]:
     """The results to decide about, where they were found, and a description of the run. Results of
     several jobs are joined.
     """
-    if not config.run:
-        path = config.results_file or config.state_directory / RESULTS
+    if not inputs.run:
+        path = inputs.results_file or config.state_directory / RESULTS
         try:
             (recorded,) = await asyncio.to_thread(load_results, path)
         except ConfigError as error:
@@ -107,29 +111,29 @@ async def load_recorded(config: Config, session: Session) -> tuple[Report, str, 
             raise
         said = {"page, as the file says": recorded.run_url} if recorded.run_url else {}
         return recorded, str(path), said
-    if config.results_file:
+    if inputs.results_file:
         raise ConfigError(
             "RESULTS and --run both name results; write one of them", problem=Problem.COMMAND_LINE
         )
-    run = WorkflowRun.named(config.run, session.credentials.get)
+    run = WorkflowRun.named(inputs.run, session.credentials.get)
     policy = config.retry_policy(redact=session.credentials.redact)
     async with http_client() as http:
         described = await run.describe(http, policy)
         found = await run.results(http, policy)
     reports = await asyncio.to_thread(report.load_all, found)
-    return (reports[0] if len(reports) == 1 else report.join(reports)), config.run, described
+    return (reports[0] if len(reports) == 1 else report.join(reports)), inputs.run, described
 
 
-def tell(made: Report, config: Config, session: Session) -> None:
+def tell(made: Report, results: Path | None, config: ReportConfig, session: Session) -> None:
     """Everything that outlives the run: results, outputs, summary, annotations."""
     actions = session.actions
     made = session.placed(made, config.root)
     text = report.results_json(made)
     own = config.state_directory / RESULTS
-    path = config.results_file or own
+    path = results or own
     # The state directory's first: what is in the way elsewhere keeps no run off the record.
     for place in dict.fromkeys([own, path] if config.mode == "publish" else [path]):
-        if place == config.results_file:
+        if place == results:
             require_free(place, "results-file")
         write(place, text)
     actions.output("results-file", str(path))
@@ -148,7 +152,7 @@ def tell(made: Report, config: Config, session: Session) -> None:
     say(write_page(made, path), session)
 
 
-def _link(made: Report, page: Path, config: Config, session: Session) -> None:
+def _link(made: Report, page: Path, config: ReportConfig, session: Session) -> None:
     """From the page of a job of GitLab, and for the jobs that follow."""
     shown = session.ci.page_of_artifact(page)
     releases = Pages(made.forge, made.repository).releases()

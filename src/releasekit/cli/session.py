@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from releasekit.config.config import Config
+    from releasekit.config.config import BuildConfig, Config, PlanConfig
     from releasekit.config.declaration import EcosystemDeclaration
     from releasekit.config.package_filter import PackageFilter
     from releasekit.ecosystems.interface import Discovery, Target
@@ -124,7 +124,7 @@ async def list_packages(
 
 
 async def open_targets(
-    group: Group, config: Config, session: Session, services: Services, tree: Tree
+    group: Group, config: PlanConfig, session: Session, services: Services, tree: Tree
 ) -> Mapping[str, Target]:
     """As `open_ecosystems`, and discovered. Raises PathError as `name_bad_paths`."""
     discoveries = await open_ecosystems(group, config, session, services)
@@ -141,7 +141,7 @@ def refuse_elsewhere(root: Path, about: PackageFilter, session: Session) -> None
     refuse_member(root, ecosystems, home=home)
 
 
-def refuse_foreign(config: Config, session: Session) -> None:
+def refuse_foreign(config: PlanConfig, session: Session) -> None:
     """Raises ConfigError in a job that may run a stranger's code, or go by what it left."""
     event = session.ci.event
     if event in FOREIGN_EVENTS and event not in config.allow_events:
@@ -157,7 +157,7 @@ def refuse_foreign(config: Config, session: Session) -> None:
 
 @contextlib.asynccontextmanager
 async def open_command(
-    config: Config, session: Session, leaving: str = "cancelled"
+    config: PlanConfig, session: Session, leaving: str = "cancelled"
 ) -> AsyncIterator[Group]:
     """The group of a command that uploads nothing. Builds may have to tell versions: what they
     write into files that the runner obeys is taken out at the end.
@@ -182,14 +182,14 @@ def say(line: str, session: Session) -> None:
         print(log_line(line), file=session.out)
 
 
-def restore_manifests(config: Config, seal: Seal, session: Session) -> None:
+def restore_manifests(config: PlanConfig, seal: Seal, session: Session) -> None:
     """Give back what a killed run left pinned or half written; its locks are held."""
     ecosystems = config.package_filter.ecosystems
     for path in pins.recover(config.state_directory, ecosystems, root=config.root, seal=seal):
         say(f"restored {path}, which a killed run had left changed", session)
 
 
-async def take_turn(group: Group, config: Config, session: Session) -> Seal:
+async def take_turn(group: Group, config: PlanConfig, session: Session) -> Seal:
     """The locks of this checkout, with what a killed run left given back. Raises LockHeld while
     another run works here.
     """
@@ -201,7 +201,9 @@ async def take_turn(group: Group, config: Config, session: Session) -> Seal:
     return seal
 
 
-async def refuse_tracked(path: Path | None, label: str, config: Config, session: Session) -> None:
+async def refuse_tracked(
+    path: Path | None, label: str, config: BuildConfig, session: Session
+) -> None:
     """Raises ConfigError where the file that is to be written is one of the sources."""
     repository = repository_of(path.parent) if path is not None else None
     if path is None or repository is None:
@@ -212,7 +214,7 @@ async def refuse_tracked(path: Path | None, label: str, config: Config, session:
 
 
 async def start_processes(
-    group: Group, config: Config, session: Session, inherit_fds: Collection[int]
+    group: Group, config: BuildConfig, session: Session, inherit_fds: Collection[int]
 ) -> Processes:
     """What all children of a command are started by, for as long as `group` is open.
 
@@ -273,7 +275,7 @@ async def survey_root(
 
 
 async def open_ecosystems(
-    group: Group, config: Config, session: Session, services: Services
+    group: Group, config: PlanConfig, session: Session, services: Services
 ) -> Mapping[str, Discovery]:
     """The chosen ecosystems and those to be consulted, not yet discovered; open for as long as
     `group` is.
@@ -285,7 +287,7 @@ async def open_ecosystems(
 
 
 async def open_ecosystem(
-    name: str, group: Group, config: Config, session: Session, services: Services
+    name: str, group: Group, config: PlanConfig, session: Session, services: Services
 ) -> Discovery:
     discovery = folders.discovery(session.ecosystems[name], config, services)
     return await discovery.opened_in(group)

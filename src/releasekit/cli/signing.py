@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.aio import Group
-    from releasekit.config.config import Config
+    from releasekit.config.config import PlanConfig
     from releasekit.ecosystems.interface import Services, Target
     from releasekit.model import Artifact, Plan
     from releasekit.provenance.job import Job
@@ -36,7 +36,7 @@ _SEALS: Final = "provenance.seals"
 async def plan_signing(
     plan: Plan,
     group: Group,
-    config: Config,
+    config: PlanConfig,
     services: Services,
     targets: Mapping[str, Target],
 ) -> tuple[Plan, JobSigning | None]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
+from releasekit.cli.commands.status import StatusInputs
 from releasekit.cli.request_log import request_logger, say_busy
 from releasekit.cli.result_files import load_results, write
 from releasekit.cli.session import open_command, open_targets, open_workspace
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from releasekit.cli.session import Session
-    from releasekit.config.config import Config
+    from releasekit.config.config import Config, PlanConfig
     from releasekit.ecosystems.interface import Services, Target
     from releasekit.model import Package, PackageId
     from releasekit.plan.registries import Answer
@@ -58,6 +59,7 @@ _NAMES: Final = (
 
 async def run(config: Config, session: Session) -> int:
     """Print it; 0 where all packages are there and, as far as that was asked, installable."""
+    inputs = config.own(StatusInputs)
     tell = request_logger(session, verbose=config.verbose, mode=config.mode)
     async with open_command(config, session) as group:
         with collect(tell):
@@ -66,7 +68,7 @@ async def run(config: Config, session: Session) -> int:
             about = config.package_filter
             beside = survey.describe_beside(config, targets)
             found = collect_packages(targets, config.root, about, beside)
-            versions = await asyncio.to_thread(_list_versions, config.release, found, targets)
+            versions = await asyncio.to_thread(_list_versions, inputs.release, found, targets)
             known = {each.id: each for each in found if each.id in versions}
             if not known:
                 hint = "Name the workspace as `working-directory`."
@@ -74,7 +76,7 @@ async def run(config: Config, session: Session) -> int:
                     hint = f"{spell('plan')} says why; {spell('status 1.4.0')} asks for a version."
                 raise ConfigError(
                     f"{config.root}: there is no package here that is published"
-                    + (f", of those in {config.release}" if versions else ""),
+                    + (f", of those in {inputs.release}" if versions else ""),
                     hint=hint,
                     problem=Problem.NO_PACKAGES,
                 )
@@ -105,7 +107,7 @@ async def run(config: Config, session: Session) -> int:
                     if id_ not in known and config.package_filter.has_package(id_)
                 ],
             )
-            if config.smoke:
+            if inputs.smoke:
                 say_busy("resolving what is there", session)
                 place = await group.enter(scratch(services.processes.environment))
                 await asyncio.to_thread(_refuse_foreign, place)
@@ -178,7 +180,11 @@ def _refuse_foreign(place: Path) -> None:
 
 
 async def _resolve_all(
-    status: Status, targets: Mapping[str, Target], services: Services, config: Config, place: Path
+    status: Status,
+    targets: Mapping[str, Target],
+    services: Services,
+    config: PlanConfig,
+    place: Path,
 ) -> Status:
     """`status` with what clients say of the packages that are there; they work below `place`."""
     limit = asyncio.Semaphore(config.concurrency)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
+from releasekit.cli.commands.trust import TrustInputs
 from releasekit.cli.request_log import say_busy
 from releasekit.cli.session import open_command, open_targets, open_workspace, refuse_foreign
 from releasekit.cli.terminal import Terminal
@@ -74,16 +75,17 @@ class Row:
 
 async def run(config: Config, session: Session) -> int:
     """Show what registries tell; with `write`, have them trust the workflow first."""
-    if config.check and config.write:
+    inputs = config.own(TrustInputs)
+    if inputs.check and inputs.write:
         raise _make_error("--check writes nothing: leave out --write, or --check")
-    if config.write:
+    if inputs.write:
         refuse_foreign(config, session)
     async with open_command(config, session) as group:
         config, survey, services = await open_workspace(group, config, session)
         about = config.package_filter
         # Found before anything is built that could change it.
         top = repository_of(config.root) or config.root
-        job, lacking = await _find_job(top, config, session, services.git)
+        job, lacking = await _find_job(top, inputs, config.tagging.remote, session, services.git)
         is_here = (top / WORKFLOWS / job.workflow).is_file()
         targets = await open_targets(group, config, session, services, survey.tree)
         beside = survey.describe_beside(config, targets)
@@ -95,17 +97,17 @@ async def run(config: Config, session: Session) -> int:
             for each in sorted(chosen, key=lambda each: each.id)
             if (trust := targets[each.id.ecosystem].trust)
         )
-        if config.write and await _may_add(rows, job, lacking, session):
+        if inputs.write and await _may_add(rows, job, lacking, session):
             rows = await gather_all(map(_add, rows))
     others = {each.id.ecosystem for each in chosen if targets[each.id.ecosystem].trust is None}
     missing = [each for each in rows if not (each.is_trusting or each.state.hidden)]
     hidden = [str(each.package.id) for each in rows if each.state.hidden and not each.is_trusting]
     heading = f"the workflow: {job}{'' if is_here else '; its file is not in this checkout'}"
-    lines = [heading, "", *_list_lines(missing if config.check else rows)]
+    lines = [heading, "", *_list_lines(missing if inputs.check else rows)]
     if rows:
         count = sum(each.is_trusting for each in rows)
         lines.append(f"trusted by {count} of {packages(len(rows))}")
-    if config.check and hidden:
+    if inputs.check and hidden:
         lines.append(f"not checked, since their registries tell no program: {few(hidden)}")
     if others:
         places = "; ".join(f"{name}: {targets[name].registry.url}" for name in sorted(others))
@@ -116,7 +118,7 @@ async def run(config: Config, session: Session) -> int:
         # What is indented is to be copied, so no line break goes in.
         fitting = told if line.startswith(" ") else fit_lines(told, session.out, environment)
         print(fitting, file=session.out)
-    return 1 if (config.check and missing) or any(each.refusal for each in rows) else 0
+    return 1 if (inputs.check and missing) or any(each.refusal for each in rows) else 0
 
 
 async def _find(package: Package, trust: Trust, registry: Registry, job: Publisher) -> Row:
@@ -179,20 +181,19 @@ def _list_lines(rows: Sequence[Row]) -> Iterator[str]:
 
 
 async def _find_job(
-    top: Path, config: Config, session: Session, git: GitSettings
+    top: Path, inputs: TrustInputs, remote: str, session: Session, git: GitSettings
 ) -> tuple[Publisher, list[str]]:
     """What flags say, else the repository of this job, else the git remote, and the only workflow
     that publishes with ReleaseKit; and the flags of what only files of the checkout tell.
 
     Raises ConfigError where that cannot be told.
     """
-    name = config.tagging.remote
-    url = await Remote(name, git).find_url()
+    url = await Remote(remote, git).find_url()
     own = session.ci.forge if session.ci.kind == "github" else None
-    place, repository = ForgePlace.of_remote(url), config.repository
+    place, repository = ForgePlace.of_remote(url), inputs.repository
     if own and place and not repository and own.page.casefold() != place.page.casefold():
         raise _make_error(
-            f"this is a job of {own.page}, but the git remote {name} leads to {place.page}: add "
+            f"this is a job of {own.page}, but the git remote {remote} leads to {place.page}: add "
             "--repository OWNER/NAME"
         )
     lacking = [] if repository or own else ["--repository OWNER/NAME"]
@@ -200,30 +201,30 @@ async def _find_job(
     if place and not repository:
         is_known = place.kind == "github" and place.server == SERVER
         repository = place.repository if is_known else place.page
-    if "://" in repository or "/" in config.workflow:
+    if "://" in repository or "/" in inputs.workflow:
         raise ConfigError(
             "trust knows only repositories of github.com",
             hint=f"{DOCS}/gitlab.md#id-tokens says what to enter for one of GitLab.",
             problem=Problem.COMMAND_LINE,
         )
     if not repository:
-        leads = f"trust knows only repositories of github.com, and git remote {name} is elsewhere"
-        said = leads if url else f"git shows no remote {name} here"
+        leads = f"trust knows only repositories of github.com, and git remote {remote} is elsewhere"
+        said = leads if url else f"git shows no remote {remote} here"
         raise _make_error(f"{said}: write --repository OWNER/NAME")
-    found = _find_workflows(top, config.workflow)
-    if not config.workflow and len(found) != 1:
+    found = _find_workflows(top, inputs.workflow)
+    if not inputs.workflow and len(found) != 1:
         told = f"{few(list(found))} publish" if found else "no workflow publishes"
         way = "write --workflow FILE" + ("" if found else f", or let {spell('init')} write one")
         raise _make_error(f"{WORKFLOWS}: {told} with ReleaseKit: {way}")
-    workflow = config.workflow or next(iter(found))
-    told = config.environment
+    workflow = inputs.workflow or next(iter(found))
+    told = inputs.environment
     environments = {"" if told == _NONE else told} if told else found.get(workflow, {""})
     environment = next(iter(environments))
     if len(environments) > 1 or not _is_shown(environment):
         names = few([clip(visible(each), 100) or "none" for each in sorted(environments)])
         said = f"{WORKFLOWS}/{workflow}: the environment of its job is {names}"
         raise _make_error(f"{said}: write --environment NAME")
-    lacking += [] if config.workflow else ["--workflow FILE"]
+    lacking += [] if inputs.workflow else ["--workflow FILE"]
     # A grant without one is to any job of the workflow.
     lacking += [] if told else [f"--environment {'NAME' if environment else _NONE}"]
     return Publisher(repository, workflow, environment), lacking

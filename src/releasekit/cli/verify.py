@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import httpx
 
 from releasekit.aio import Group
+from releasekit.cli.commands.verify import VerifyInputs
 from releasekit.cli.interruption import Interruption
 from releasekit.cli.request_log import request_logger
 from releasekit.errors import ConfigError, PackageError, PathError, Rejected
@@ -66,8 +67,9 @@ _EVENT: Final = re.compile(r"[a-z_]+")
 
 async def run(config: Config, session: Session) -> int:
     """One line for each file; 0 where all of them are what the repository's workflow signed."""
-    _check_signer(config.repository, config.ref, config.event)
-    if not config.files:
+    inputs = config.own(VerifyInputs)
+    _check_signer(inputs.repository, inputs.ref, inputs.event)
+    if not inputs.files:
         raise ConfigError(
             "there is nothing to verify: write releasekit verify PATH… or URL… --repository "
             "OWNER/NAME",
@@ -79,13 +81,16 @@ async def run(config: Config, session: Session) -> int:
         async with Group() as group:
             into = await group.enter(scratch(session.credentials.environment))
             http = await group.enter(http_client())
-            if config.bundle is None:
+            if inputs.bundle is None:
                 # Nothing is told of the first file where the last is a mistake.
-                for place in config.files:
+                for place in inputs.files:
                     if not isinstance(place, Path):
                         address_of(require_safe(place.text, name="files"))
-            signers = await asyncio.to_thread(_load_signers, config, session, into / "keys")
-            return await _Question(config, session, signers, http, into).run()
+            signers = await asyncio.to_thread(
+                _load_signers, inputs, config.trust_config, session, into / "keys"
+            )
+            retries = config.retry_policy(redact=session.credentials.redact)
+            return await _Question(inputs, retries, session, signers, http, into).run()
 
 
 def _check_signer(repository: str, ref: str, event: str) -> None:
@@ -120,7 +125,9 @@ def _check_ref(ref: str) -> None:
     )
 
 
-def _load_signers(config: Config, session: Session, scratch: Path) -> Signers:
+def _load_signers(
+    inputs: VerifyInputs, trust_config: Path | None, session: Session, scratch: Path
+) -> Signers:
     """Blocks. For files at hand, nothing is asked of the network."""
     try:
         from releasekit.provenance.verifier import check, load_keys  # noqa: PLC0415 - an extra
@@ -130,18 +137,18 @@ def _load_signers(config: Config, session: Session, scratch: Path) -> Signers:
             "'releasekit-action[verify]'",
             problem=Problem.TOOL_MISSING,
         ) from error
-    is_at_hand = all(isinstance(place, Path) for place in config.files)
+    is_at_hand = all(isinstance(place, Path) for place in inputs.files)
     keys = load_keys(
-        config.trust_config, scratch=None if is_at_hand else scratch, tell=partial(_say, session)
+        trust_config, scratch=None if is_at_hand else scratch, tell=partial(_say, session)
     )
     # A GitLab signs what its jobs are in its own name; the page of a project begins with that.
-    server = config.repository.partition("://")[2].partition("/")[0]
+    server = inputs.repository.partition("://")[2].partition("/")[0]
     return Signers(
         partial(check, keys=keys, issuer=f"https://{server}" if server else GITHUB),
-        config.repository,
-        config.workflow,
-        ref=config.ref,
-        event=config.event,
+        inputs.repository,
+        inputs.workflow,
+        ref=inputs.ref,
+        event=inputs.event,
     )
 
 
@@ -153,7 +160,8 @@ def _say(session: Session, line: str) -> None:
 class _Question:
     """What was asked for in one command."""
 
-    config: Config
+    inputs: VerifyInputs
+    retries: RetryPolicy
     session: Session
     signers: Signers
     http: httpx.AsyncClient
@@ -164,7 +172,7 @@ class _Question:
         outcomes = list(given.broken) if given else []
         for each in outcomes:
             _say(self.session, _outcome_line(each))
-        for number, place in enumerate(self.config.files):
+        for number, place in enumerate(self.inputs.files):
             if isinstance(place, Path):
                 found = await asyncio.to_thread(self._verify_path, place, given)
             else:
@@ -180,7 +188,7 @@ class _Question:
 
     def _load_given(self) -> Release | None:
         """What `--bundle` names, in place of what lies elsewhere. Blocks."""
-        path = self.config.bundle
+        path = self.inputs.bundle
         if path is None:
             return None
         try:
@@ -259,7 +267,7 @@ class _Question:
                 )
             return dict(found.digests)
 
-        digests = await retry(attempt, self._policy)
+        digests = await retry(attempt, self.retries)
         await asyncio.to_thread(into.unlink)
         return digests
 
@@ -270,7 +278,7 @@ class _Question:
             "GET",
             url,
             headers={"Accept": address.accept},
-            policy=self._policy,
+            policy=self.retries,
             max_bytes=_MAX_ATTESTATION_BYTES,
         )
         if answer.status_code in {404, 410}:
@@ -280,10 +288,6 @@ class _Question:
             return await asyncio.to_thread(bundles_of, answer.content)
         except ValueError as error:
             raise NotVerified(f"the answer of {url} {error}") from error
-
-    @property
-    def _policy(self) -> RetryPolicy:
-        return self.config.retry_policy(redact=self.session.credentials.redact)
 
 
 def _outcome_line(found: Outcome) -> str:

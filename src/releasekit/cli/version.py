@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from releasekit.cli.commands.version import VersionInputs
 from releasekit.cli.decision import decide_versions, open_versions
 from releasekit.cli.edit_versions import edit, write
 from releasekit.cli.preview import find_addition
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
 async def run(config: Config, session: Session) -> int:
     """Write the next versions; with `dry_run` or `check`, only show them."""
-    writes = not (config.dry_run or config.check)
+    inputs = config.own(VersionInputs)
+    writes = not (inputs.dry_run or inputs.check)
     async with open_command(config, session) as group:
         seal = await take_turn(group, config, session) if writes else None
         workspace, title = await open_versions(group, config, session), ""
@@ -44,4 +46,4 @@ async def run(config: Config, session: Session) -> int:
     table = versions_table(view, changes, verbose=config.verbose or bool(config.snapshot))
     print(table, file=session.out)
     refuse_warned(view.warned, config.levels)
-    return 1 if config.check and changes else 0
+    return 1 if inputs.check and changes else 0

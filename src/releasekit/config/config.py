@@ -6,9 +6,19 @@ import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from releasekit.config.commands import DECIDE, DESTINED, VERIFY
+from releasekit.config.command import Command, CommandInputs
 from releasekit.config.file import ConfigFile, read_config
-from releasekit.config.inputs import Inputs
+from releasekit.config.inputs import (
+    DecisionInputs,
+    IdentityInputs,
+    Inputs,
+    JobInputs,
+    MachineInputs,
+    PaceInputs,
+    ReleaseInputs,
+    SelectionInputs,
+    WorkspaceInputs,
+)
 from releasekit.config.levels import Levels
 from releasekit.config.locations import (
     FILENAME,
@@ -26,43 +36,60 @@ from releasekit.errors import ConfigError, PathError
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
-    from releasekit.config.commands import Command
     from releasekit.config.inputs import Declared
     from releasekit.config.values import Directory, Name
     from releasekit.decided import Edge
-    from releasekit.http.client import RetryPolicy
     from releasekit.model import PackageId
-    from releasekit.scheduler.retries import WaitBudget
 
 Own = TypeVar("Own")
+# A Config has these in another form: its command, and an object for each class of inputs.
+_OF_INPUTS = frozenset({"mode", "further"})
 _PARTS = ("ecosystem", "packages", "exclude_packages", "shard")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config(Inputs):
-    """The inputs, with paths that are absolute and resolved, and what comes with them.
+class WorkspaceConfig(WorkspaceInputs):
+    """Where the workspace is, and the state directory, as resolved paths."""
+
+    root: Path
+    command: Command
+
+    @property
+    def mode(self) -> str:
+        return self.command.name
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildConfig(WorkspaceConfig, MachineInputs):
+    """What every process that may build something is started with."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportConfig(WorkspaceConfig, JobInputs):
+    """What a run leaves behind, and for whom."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanConfig(BuildConfig, SelectionInputs, ReleaseInputs, PaceInputs, IdentityInputs):
+    """What a plan is made by, and what an ecosystem goes by.
 
     `registries` holds only what is not an ecosystem's own default. `ecosystem` is empty for all
     that are found, `known_ecosystems` are all there are. It `is_part` where this run, and not
-    releasekit.toml, leaves a part of the workspace to others. `ecosystem_inputs` are the inputs
-    that each of them declares, `ecosystem_tables` its `[pypi]`… table as written, for its own
-    `Options`; `extra_edges` are those of the `[dependencies]` table. `absent` are chosen ecosystems
-    without a package here. `written` are the keys of `[version]` in releasekit.toml, and
-    "tag" where `[tag]` names tags.
+    releasekit.toml, leaves a part of the workspace to others. `own_inputs` are those of the
+    `command` alone, `ecosystem_inputs` those that each ecosystem declares, `ecosystem_tables` its
+    `[pypi]`… table as written, for its own `Options`; `extra_edges` are those of the
+    `[dependencies]` table. `absent` are chosen ecosystems without a package here.
     """
 
-    root: Path
-    known_ecosystems: tuple[str, ...]
     build_concurrency: int
+    own_inputs: CommandInputs = field(default_factory=CommandInputs)
+    known_ecosystems: tuple[str, ...]
     is_part: bool = False
-    shard_counts: ShardCounts = field(default_factory=ShardCounts)
     tagging: TagOptions = field(default_factory=TagOptions)
     announcing: AnnounceOptions = field(default_factory=AnnounceOptions)
-    versioning: VersionOptions = field(default_factory=VersionOptions)
-    written: frozenset[str] = field(default_factory=frozenset, compare=False)
     levels: Levels = field(default_factory=Levels)
     registries: Mapping[str, Directory | Url | Name] = field(default_factory=dict)
     ecosystem_inputs: tuple[object, ...] = ()
@@ -72,10 +99,11 @@ class Config(Inputs):
     absent: frozenset[str] = frozenset()
 
     def own(self, kind: type[Own]) -> Own:
-        """The inputs of one ecosystem, by the class that declares them; defaults if there are none
-        of it.
+        """The inputs of one ecosystem, or of the command, by the class that declares them; defaults
+        if there are none of it.
         """
-        return next((each for each in self.ecosystem_inputs if isinstance(each, kind)), kind())
+        known = (self.own_inputs, *self.ecosystem_inputs)
+        return next((each for each in known if isinstance(each, kind)), kind())
 
     @property
     def package_filter(self) -> PackageFilter:
@@ -95,12 +123,7 @@ class Config(Inputs):
 
     @property
     def is_uploading(self) -> bool:
-        return self.mode == "publish" and not self.dry_run
-
-    @property
-    def needs_destinations(self) -> bool:
-        """Whether a package that would go to a wrong place ends this command."""
-        return self.mode in DESTINED
+        return self.own_inputs.is_uploading
 
     def will_build(self, ecosystem: str) -> bool:
         """Whether what builds take is worth preparing while the plan is made. With `dist`, most
@@ -108,21 +131,6 @@ class Config(Inputs):
         """
         about = self.mode == "publish" and self.package_filter.has_ecosystem(ecosystem)
         return about and not self.dist
-
-    def retry_policy(
-        self, patience: WaitBudget | None = None, redact: Callable[[str], str] = str
-    ) -> RetryPolicy:
-        # These bring httpx and asyncio, which the caller has imported; --help does without.
-        from releasekit.http.client import RetryPolicy  # noqa: PLC0415
-        from releasekit.scheduler.retries import PATIENT  # noqa: PLC0415
-
-        return RetryPolicy(
-            self.max_retries,
-            self.retry_base_delay,
-            deadline_s=self.task_timeout,
-            patience=PATIENT if patience is None else patience,
-            redact=redact,
-        )
 
     def registry_url(self, ecosystem: str, *, default: str) -> Url:
         """Where its packages go if not into a directory. Credentials go to the origin of `default`
@@ -135,6 +143,20 @@ class Config(Inputs):
         if not isinstance(goes_to, Url):
             return Url(default)
         return Url(goes_to.text) if same_origin(goes_to.text, default) else goes_to
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config(PlanConfig, DecisionInputs, ReportConfig):
+    """The inputs, with paths that are absolute and resolved, and what comes with them: a function
+    takes the part that it reads.
+
+    `given` is that of `Inputs`. `written` are the keys of `[version]` in releasekit.toml, and "tag"
+    where `[tag]` names tags.
+    """
+
+    versioning: VersionOptions = field(default_factory=VersionOptions)
+    given: Mapping[str, str] = field(default_factory=dict)
+    written: frozenset[str] = field(default_factory=frozenset, compare=False)
 
 
 def load(inputs: Inputs, cwd: Path, declared: Declared) -> Config:
@@ -151,7 +173,9 @@ def load(inputs: Inputs, cwd: Path, declared: Declared) -> Config:
         if inputs.mode in declared.inputs["packages"].commands and not given.is_absolute():
             error.hint = f"If that is the name of a package, write `--packages {given}`."
         raise
-    path = None if inputs.mode in VERIFY else _config_path(inputs, root, cwd)
+    command = declared.commands[inputs.mode]
+    has_workspace = "workspace" in command.takes
+    path = _config_path(inputs, root, cwd) if has_workspace else None
     file = read_config(path, declared) if path else ConfigFile()
     open_to_file = {
         name: text
@@ -167,39 +191,31 @@ def load(inputs: Inputs, cwd: Path, declared: Declared) -> Config:
         root=root,
         cwd=cwd,
     )
-    inputs_of_run = replace(
+    placed = replace(
         joined,
         config_file=path if joined.config_file else None,
         ecosystem=tuple(dict.fromkeys(joined.ecosystem)),
-        dist=locations.dist(file.dist) if joined.mode in {"plan", "publish", "check"} else (),
-        files=locations.files(),
-        bundle=locations.path("bundle"),
-        plan_file=(
-            locations.outlet("plan_file") if joined.mode == "plan" else locations.path("plan_file")
-        ),
+        dist=locations.dist(file.dist) if "planning" in command.takes else (),
         build_concurrency=joined.build_concurrency or cpu_count(),
         results_directory=locations.results_directory(),
-        trust_config=locations.path("trust_config"),
+        trust_config=locations.path(joined.trust_config, "trust_config"),
         insecure_hosts=locations.insecure_hosts(),
         allow_events=locations.allow_events(),
         state_directory=locations.state_directory(),
-        results_file=_results_file(joined.mode, locations),
-        outputs_file=locations.outlet("outputs_file", "outputs"),
-        release=locations.release(),
+        outputs_file=locations.outlet(joined.outputs_file, "outputs_file", "outputs"),
         uv_path=locations.uv_path(),
         build_sandbox_paths=locations.build_sandbox_paths(),
         index_url=locations.index_url(),
         find_links=locations.find_links(),
     )
-    _check_shard(joined)
+    _check_shards(joined, declared)
     return Config(
-        **vars(inputs_of_run),
+        **{name: each for name, each in vars(placed).items() if name not in _OF_INPUTS},
         root=root,
+        command=command,
+        own_inputs=locations.build(command.inputs),
         known_ecosystems=tuple(declared.ecosystems),
         is_part=any(getattr(inputs, each) for each in _PARTS),
-        shard_counts=ShardCounts.parse(
-            joined.shards, declared.ecosystems, joined.given.get("shards", "shards")
-        ),
         tagging=file.tagging,
         announcing=file.announcing,
         versioning=file.versioning,
@@ -234,24 +250,20 @@ def _config_path(inputs: Inputs, root: Path, cwd: Path) -> Path | None:
     return path
 
 
-def _check_shard(inputs: Inputs) -> None:
+def _check_shards(inputs: Inputs, declared: Declared) -> None:
+    """For all commands, so that `check` tells what `plan` would refuse."""
+    if isinstance(shards := inputs.further.get("shards"), tuple):
+        ShardCounts.parse(shards, declared.ecosystems, inputs.given["shards"])
     if not inputs.shard:
         return
     label = inputs.given.get("shard", "shard")
-    if not inputs.plan_file:
+    if "plan-file" not in inputs.further:
         raise ConfigError(
             f"{label}: {inputs.shard[:60]!r} is a part of a plan, and there is no `plan-file`",
             hint="Give the plan file that `mode: plan` has written with `shards`.",
             problem=Problem.SHARDS,
         )
     Shard.parse(inputs.shard, label)
-
-
-def _results_file(mode: Command, locations: Locations) -> Path | None:
-    """Where results are written, or, for what is decided about them, read."""
-    if mode in DECIDE:
-        return locations.path("results_file")
-    return locations.outlet("results_file") if mode in {"publish", "report"} else None
 
 
 def cpu_count() -> int:

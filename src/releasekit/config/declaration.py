@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Final, Literal, assert_never, get_args, get_origin, get_type_hints
 
 from releasekit.config import values
-from releasekit.config.commands import DECIDE, OF_THE_ACTION, REGISTRIES, Command
 from releasekit.errors import ConfigError
 from releasekit.host.scrub import ToolVariables
 from releasekit.host.secret_encodings import is_token_like
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
     from releasekit.config.tables import OptionTable
+    from releasekit.host.output_path import Written
     from releasekit.host.sandbox import Cache
 
 
@@ -59,6 +60,21 @@ GROUPS: Final[Mapping[Group, str]] = {
     "machine": "The workspace, and the machine",
 }
 
+# Names that stand for several inputs in what a command takes: all that are `taken_with` it.
+Together = Literal[
+    "",
+    "workspace",
+    "selection",
+    "lookup",
+    "planning",
+    "publish",
+    "patience",
+    "registries",
+    "reports",
+    "secrets",
+    "personal-secrets",
+]
+
 NOT_IN_FILE: Final = frozenset[Place]({"action", "flag"})
 FLAG_ONLY: Final = frozenset[Place]({"flag"})
 
@@ -67,8 +83,10 @@ FLAG_ONLY: Final = frozenset[Place]({"flag"})
 class Declaration:
     """`minimum` and `maximum` of a duration are in seconds. `word` is a value that stands for None:
     the program decides. An "index" is a URL that belongs to the registry of its ecosystem. A path,
-    or each line, becomes a value by `into`. `words` are those of commands for which `help` does not
-    hold; what is used `often` is in their short help.
+    or each line, becomes a value by `into`; a path that a command `writes` may not lie anywhere.
+    Commands that take it by its name, or what it is `taken_with`, are its `commands`; `words` are
+    those of commands for which `help` does not hold, and `meaning` is both, for all modes of the
+    action: `Declared` fills these in. What is used `often` is in their short help.
     """
 
     help: str = ""
@@ -81,8 +99,11 @@ class Declaration:
     maximum: float = 0
     word: str = ""
     into: Callable[[str], object] = str
-    commands: frozenset[Command] = frozenset({"plan", "publish", "check"})
-    words: Mapping[Command, str] = field(default_factory=dict, hash=False)
+    writes: Written | None = None
+    taken_with: Together = "planning"
+    commands: frozenset[str] = frozenset()
+    words: Mapping[str, str] = field(default_factory=dict, hash=False)
+    meaning: str = ""
     group: Group = ""
     often: bool = False
     places: frozenset[Place] = frozenset({"action", "flag", "file"})
@@ -97,7 +118,7 @@ class Declaration:
     ) -> Declaration:
         """Where the packages of an ecosystem go; registries may be `named` in files of its tool."""
         kind: Kind = "named-registry" if named else "registry"
-        return cls(help, kind, name=name, commands=REGISTRIES, group="places", often=True)
+        return cls(help, kind, name=name, taken_with="registries", group="places", often=True)
 
     @classmethod
     def secret(cls, name: str, help: str, *, default: str = "") -> Declaration:  # noqa: A002
@@ -105,13 +126,12 @@ class Declaration:
         and no process sees it. `default` is what the action sets.
         """
         places = frozenset[Place]({"action"})
-        commands = frozenset[Command]({"publish", "check"})
-        return cls(help, "secret", name=name, default=default, commands=commands, places=places)
+        return cls(help, "secret", name=name, default=default, taken_with="secrets", places=places)
 
     @classmethod
     def personal_secret(cls, name: str, help: str) -> Declaration:  # noqa: A002
         """As `secret`, of the person who decides, so that no workflow is given it."""
-        return cls(help, "secret", name=name, commands=DECIDE, places=frozenset())
+        return cls(help, "secret", name=name, taken_with="personal-secrets", places=frozenset())
 
     @property
     def variable(self) -> str:
@@ -139,23 +159,10 @@ class Declaration:
                 return str(self.default)
 
     @property
-    def meaning(self) -> str:
-        """For all commands of the action: what `words` add, with those that they are of."""
-        of: dict[str, list[str]] = {}
-        for command in OF_THE_ACTION:
-            if (words := self.words.get(command, "")) not in self.help:
-                of.setdefault(words, []).append(f"`{command}`")
-        told = (
-            f"With {' or '.join(names)}: {words[0].lower()}{words[1:]}"
-            for words, names in of.items()
-        )
-        return " ".join(filter(None, [self.help, *told]))
-
-    @property
     def description(self) -> str:
         return self._with_default(self.meaning)
 
-    def describe(self, command: Command) -> str:
+    def describe(self, command: str) -> str:
         """For one command, as text for a terminal."""
         return self._with_default(self.words.get(command, self.help)).replace("`", "")
 
@@ -198,6 +205,10 @@ class Declaration:
                 return values.named_registry(text)
             case _:
                 assert_never(self.kind)
+
+
+# Of an input of one command, that people use.
+declare_flag: Final = partial(Declaration, places=FLAG_ONLY, often=True)
 
 
 def declared_by(kind: type[DataclassInstance], prefix: str = "") -> dict[str, Declaration]:

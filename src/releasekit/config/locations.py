@@ -8,7 +8,7 @@ import os
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import urlsplit
 
 from releasekit.config.declaration import declared_by
@@ -23,9 +23,12 @@ from releasekit.text.escape import clip
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from _typeshed import DataclassInstance
+
     from releasekit.config.declaration import Declaration, EcosystemDeclaration
     from releasekit.config.inputs import Inputs
 
+Own = TypeVar("Own", bound="DataclassInstance")
 # What Linux, macOS and Windows take in one component; and of a path, Linux takes 4,095 bytes, of
 # which this leaves some to what lies below.
 # https://man7.org/linux/man-pages/man0/limits.h.0p.html
@@ -109,16 +112,14 @@ class Locations:
     root: Path
     cwd: Path
 
-    def path(self, attribute: str) -> Path | None:
-        given: Path | None = getattr(self.inputs, attribute)
+    def path(self, given: Path | None, attribute: str) -> Path | None:
         return self._resolve(given, attribute) if given else None
 
-    def outlet(self, attribute: str, kind: Written = "record") -> Path | None:
+    def outlet(self, written: Path | None, attribute: str, kind: Written) -> Path | None:
         """Where a file is going to be put; raises ConfigError for what may not be replaced.
 
         The directories above the workspace are those of the machine, and may be links.
         """
-        written: Path | None = getattr(self.inputs, attribute)
         if not written:
             return None
         label, suffix = self._label(attribute), ".env" if kind == "outputs" else ".json"
@@ -142,10 +143,6 @@ class Locations:
                 f"{label}: {path} is among the files of the state directory; write a path beside it"
             )
         return path
-
-    def release(self) -> str | Path:
-        given = self.inputs.release
-        return self._resolve(given, "release") if isinstance(given, Path) else given
 
     def state_directory(self) -> Path:
         """May lie outside the root only when a flag or an input says so.
@@ -184,18 +181,9 @@ class Locations:
                 "path without one"
             )
 
-    def files(self) -> tuple[Path | Url, ...]:
-        """What to verify: a path, or an address."""
-        return tuple(
-            Url(self._safe(place.text, "files"))
-            if isinstance(place, Url)
-            else self._resolve(place, "files")
-            for place in self.inputs.files
-        )
-
     def results_directory(self) -> Path | None:
         """The job that makes it may come later."""
-        found = self.path("results_directory")
+        found = self.path(self.inputs.results_directory, "results_directory")
         if found is not None:
             label = self._label("results_directory")
             require_path(found, label)
@@ -259,20 +247,37 @@ class Locations:
 
     def ecosystem_inputs(self) -> tuple[object, ...]:
         """An instance of the class that each ecosystem declares its inputs with."""
-        found = []
-        for ecosystem in self.ecosystems.values():
-            prefix = f"{ecosystem.name}-"
-            given = {}
-            for name, declaration in declared_by(ecosystem.inputs, prefix).items():
-                value = self.inputs.ecosystem_values.get(name, declaration.default)
-                match declaration.kind, value:
-                    case "index", Directory() | Url():
-                        value = self._index(value, declaration, ecosystem)
-                    case "path", str() if value:
-                        value = str(self._resolve(value, declaration.attribute))
-                given[name.removeprefix(prefix).replace("-", "_")] = value
-            found.append(ecosystem.inputs(**given))
-        return tuple(found)
+        return tuple(self.build(each.inputs, each) for each in self.ecosystems.values())
+
+    def build(self, kind: type[Own], ecosystem: EcosystemDeclaration | None = None) -> Own:
+        """The inputs that `kind` declares, of an `ecosystem` or of a command."""
+        prefix = f"{ecosystem.name}-" if ecosystem else ""
+        given = {}
+        for name, declaration in declared_by(kind, prefix).items():
+            value = self.inputs.further.get(name, declaration.default)
+            if declaration.kind == "index" and isinstance(value, Directory | Url) and ecosystem:
+                value = self._index(value, declaration, ecosystem)
+            else:
+                value = self._place(value, declaration)
+            given[name.removeprefix(prefix).replace("-", "_")] = value
+        return kind(**given)
+
+    def _place(self, value: object, declaration: Declaration) -> object:
+        """Where paths in it lead to."""
+        attribute = declaration.attribute
+        match value:
+            case tuple():
+                return tuple(self._place(each, declaration) for each in value)
+            case Url(text):
+                return Url(self._safe(text, attribute))
+            case Path() if declaration.writes:
+                return self.outlet(value, attribute, declaration.writes)
+            case Path():
+                return self._resolve(value, attribute)
+            case str() if value and declaration.kind == "path":
+                return str(self._resolve(value, attribute))
+            case _:
+                return value
 
     def _index(
         self, index: Directory | Url, declaration: Declaration, ecosystem: EcosystemDeclaration
@@ -366,7 +371,7 @@ class Locations:
         own = ecosystem.registry
         if self._rank("registry") > self._rank(own.attribute):
             return "registry", self.inputs.registry
-        location = self.inputs.ecosystem_values.get(own.name)
+        location = self.inputs.further.get(own.name)
         return own.attribute, location if isinstance(location, Directory | Url | Name) else None
 
     def _rank(self, attribute: str) -> int:

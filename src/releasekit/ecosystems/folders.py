@@ -10,7 +10,7 @@ from releasekit.config.values import Directory
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from releasekit.config.config import Config
+    from releasekit.config.config import PlanConfig
     from releasekit.config.declaration import EcosystemDeclaration
     from releasekit.config.tables import OptionTable
     from releasekit.ecosystems.approval import Approval
@@ -34,14 +34,16 @@ def roots(ecosystem: EcosystemDeclaration) -> Roots:
     return Roots(module.workspace_at, module.publishable_at, module.may_list)
 
 
-def discovery(ecosystem: EcosystemDeclaration, config: Config, services: Services) -> Discovery:
+def discovery(ecosystem: EcosystemDeclaration, config: PlanConfig, services: Services) -> Discovery:
     """Raises ConfigError for a table or a registry that cannot be used."""
     # Only now: what does the work takes long to import, and --help needs none of it.
     from releasekit.ecosystems.directory import DirectoryRegistry  # noqa: PLC0415
 
     module = import_module(f"{ecosystem.folder}.target")
     layout: Callable[[OptionTable, object], Layout] = module.layout
-    target: Callable[[Config, OptionTable, Services, Registry | None], Discovery] = module.target
+    target: Callable[[PlanConfig, OptionTable, Services, Registry | None], Discovery] = (
+        module.target
+    )
     options = ecosystem.options.from_table(config.ecosystem_tables.get(ecosystem.name, {}))
     match config.registries.get(ecosystem.name):
         case Directory(path):
@@ -51,8 +53,8 @@ def discovery(ecosystem: EcosystemDeclaration, config: Config, services: Service
             return target(config, options, services, None)
 
 
-def approval(ecosystem: EcosystemDeclaration, config: Config, services: Services) -> Approval:
+def approval(ecosystem: EcosystemDeclaration, config: PlanConfig, services: Services) -> Approval:
     """Of an ecosystem that `approves`. Raises ConfigError for a registry that cannot be used."""
     module = import_module(f"{ecosystem.folder}.approval")
-    approval_of: Callable[[Config, Services], Approval] = module.approval
+    approval_of: Callable[[PlanConfig, Services], Approval] = module.approval
     return approval_of(config, services)

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from releasekit.config.config import Config
+    from releasekit.config.config import PlanConfig
     from releasekit.config.declaration import EcosystemDeclaration
     from releasekit.config.package_filter import PackageFilter
     from releasekit.ecosystems.interface import Discovery, Target, Workspace
@@ -81,7 +81,7 @@ class Survey:
     unread: Sequence[UnreadManifest] = ()
     tree: Tree = NO_TREE
 
-    def describe_unlisted(self, config: Config, targets: Mapping[str, Target]) -> list[str]:
+    def describe_unlisted(self, config: PlanConfig, targets: Mapping[str, Target]) -> list[str]:
         """A sentence for each ecosystem that has packages in no workspace here."""
         left, tables = find_unlisted(self.nested, targets), config.ecosystem_tables
         included = describe_included(left, tables, self.ecosystems) if self.note else []
@@ -89,7 +89,7 @@ class Survey:
         unlisted = describe_unlisted(own, config.root, tables, self.ecosystems)
         return [*unlisted, *included]
 
-    def describe_beside(self, config: Config, targets: Mapping[str, Target]) -> list[str]:
+    def describe_beside(self, config: PlanConfig, targets: Mapping[str, Target]) -> list[str]:
         """All that is left, and all that could be packages."""
         unread = self.describe_unread(config.package_filter)
         return [*self.describe_unlisted(config, targets), *unread]
@@ -159,7 +159,7 @@ async def discover(
 
 
 async def make_plan(
-    config: Config,
+    config: PlanConfig,
     targets: Mapping[str, Target],
     history: History,
     *,

@@ -29,7 +29,7 @@ from releasekit.text.globs import matches_path
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from releasekit.config.config import Config
+    from releasekit.config.config import PlanConfig
     from releasekit.config.declaration import EcosystemDeclaration, Manifests
     from releasekit.ecosystems.interface import Membership, Roots, Target
     from releasekit.plan.holdings import Tree
@@ -105,7 +105,7 @@ async def find_nested(
 
 
 def find_absent(
-    config: Config, ecosystems: Iterable[EcosystemDeclaration], listed: Sequence[Path]
+    config: PlanConfig, ecosystems: Iterable[EcosystemDeclaration], listed: Sequence[Path]
 ) -> frozenset[str]:
     """The names of those that discovery would find nothing of: nothing is configured for them, and
     no manifest is where one would count without that. A directory to publish into tells of none.

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from releasekit.config.config import Config
+    from releasekit.config.config import PlanConfig
     from releasekit.ecosystems.interface import Built, Target, Workspace
     from releasekit.model import Artifact, Package, PackageId, Staged
     from releasekit.release.events import Events
@@ -67,7 +67,7 @@ class Phases:
         self,
         targets: Mapping[str, Target],
         *,
-        config: Config,
+        config: PlanConfig,
         journal: Journal,
         events: Events,
         lookups: Lookups,

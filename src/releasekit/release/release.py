@@ -36,7 +36,7 @@ from releasekit.scheduler.retries import WaitBudget
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from releasekit.config.config import Config
+    from releasekit.config.config import PlanConfig
     from releasekit.ecosystems.interface import Target
     from releasekit.http.traffic import Metrics
     from releasekit.model import Artifact, Course, PackageId, Plan, Published, Result
@@ -58,7 +58,7 @@ class ReleaseRun:
         plan: Plan,
         targets: Mapping[str, Target],
         *,
-        config: Config,
+        config: PlanConfig,
         journal: Journal,
         watch: Callable[[Event], None],
         sources: Sources,
@@ -109,7 +109,7 @@ class ReleaseRun:
             plan,
             targets,
             self._runs,
-            dry_run=config.dry_run,
+            dry_run=not config.is_uploading,
             gate=config.gate,
             start=config.start_uploads,
             waits_for_approval=config.wait_for_approval > 0,
@@ -143,7 +143,7 @@ class ReleaseRun:
             task_timeout=None,
             durations={t.name: known[str(t.name)] for t in tasks if str(t.name) in known},
             # A dry run prepares nothing: its builds are all that it does.
-            preparing=() if config.dry_run else {"build", "attest", "hold"},
+            preparing={"build", "attest", "hold"} if config.is_uploading else (),
             completing={"confirm", "approval", "follow-up"},
             sequential=one_at_a_time(self._lanes, waits_for_jobs=bool(plan.foreign)),
             patience=self._patience,
@@ -222,7 +222,7 @@ class ReleaseRun:
 
     def results(self) -> tuple[Result, ...]:
         """What is true now, in publish order; after `run` it is final."""
-        ending: Ending = DRY_RUN if self._config.dry_run else CUT_OFF
+        ending: Ending = CUT_OFF if self._config.is_uploading else DRY_RUN
         if self._ending:
             ending = Outcome.CANCELLED, self._ending
         elif not self._may_upload and (failed := self._failures()):
@@ -306,7 +306,7 @@ class ReleaseRun:
     async def _build(self, node: Node) -> None:
         batch = self._graph.batches[node]
         runs = [self._runs[package] for package in batch.packages]
-        if not self._config.dry_run:
+        if self._config.is_uploading:
             absent = [self._runs[on] for on in batch.absent & self._runs.keys()]
             block_on_staged(runs, absent, mode="never")
         versions = self._plan.versions[node.package.ecosystem]

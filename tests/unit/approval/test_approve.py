@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import io
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
@@ -11,6 +11,7 @@ import pytest
 import fakes
 from approvals import FakeApproval, on_page, recorded
 from releasekit.cli import approve
+from releasekit.cli.commands.approve import ApproveInputs
 from releasekit.cli.session import Session
 from releasekit.cli.terminal import Terminal
 from releasekit.ecosystems import ECOSYSTEMS, folders
@@ -76,8 +77,12 @@ class Case:
         )
         path = self.directory / "results.json"
         path.write_text(results_json(report))
-        values = {"mode": command, "results_file": path, "yes": not self.answers, **changes}
-        config = fakes.config(self.directory, **values)
+        asked: dict[str, Any] = {"results_file": path, "yes": not self.answers}
+        asked |= {
+            name: changes.pop(name) for name in {"results_file", "run", "yes"} & changes.keys()
+        }
+        own = ApproveInputs(**asked)
+        config = fakes.config(self.directory, mode=command, own_inputs=own, **changes)
         environ = {
             "RUNNER_TEMP": str(self.directory),
             "RELEASEKIT_NPM_OTP": "123456",

@@ -27,7 +27,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
         (["do"], [""]),  # the old name
         (["completion", ""], ["bash"]),
         (["init", "--d"], ["--dry-run"]),
-        (["check", "--fi"], ["--find-links", "--fix"]),
+        (["check", "--fi"], ["--fix", "--find-links"]),
         (["publish", "--gate", ""], ["visible", "accepted"]),
         (["publish", "--gate", "=", "v"], ["visible"]),
         (["publish", "--gate", "="], ["visible", "accepted"]),

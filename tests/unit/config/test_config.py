@@ -8,6 +8,8 @@ import pytest
 
 from fakes import DECLARED, extra_edge
 from releasekit.cli.command_line import parse_command_line
+from releasekit.cli.commands import COMMANDS
+from releasekit.cli.commands.publish import PublishInputs
 from releasekit.config.config import Config, cpu_count, load
 from releasekit.config.inputs import Declared
 from releasekit.config.values import Directory, Dist
@@ -36,9 +38,9 @@ def config(root: Path, *flags: str, file: str = "", command: str = "publish") ->
     )
 
 
-def refusal(root: Path, *flags: str, file: str = "") -> ConfigError:
+def refusal(root: Path, *flags: str, file: str = "", command: str = "publish") -> ConfigError:
     with pytest.raises(ConfigError) as caught:
-        config(root, *flags, file=file)
+        config(root, *flags, file=file, command=command)
     assert "\n" not in str(caught.value)
     return caught.value
 
@@ -49,10 +51,18 @@ def test_defaults(root: Path) -> None:
     assert found.mode == "publish"
     assert found.registries == {}
     assert found.state_directory == root / ".releasekit"
-    assert (found.plan_file, found.results_file) == (None, None)
+    assert found.own(PublishInputs) == PublishInputs()
     assert (found.concurrency, found.max_retries, found.task_timeout) == (5, 3, 600)
     assert found.build_concurrency == cpu_count() >= 1
     assert found.deadline is None
+
+
+@pytest.mark.parametrize("mode", ["version", "preview", "release-pr"])
+def test_what_is_decided_by_hand_is_shown_before(root: Path, mode: str) -> None:
+    """A workflow gives all its steps one variable."""
+    given = {"RELEASEKIT_SET": "core=2.0.0", "RELEASEKIT_SNAPSHOT": "pr-97"}
+    found = load(parse_command_line([mode, root.name], given, DECLARED), root.parent, DECLARED)
+    assert (found.set, found.snapshot) == (("core=2.0.0",), "pr-97")
 
 
 def test_a_flag_beats_the_file_which_beats_the_default(root: Path) -> None:
@@ -77,6 +87,11 @@ def test_tables_reach_their_ecosystems(root: Path) -> None:
     assert found.extra_edges == (extra_edge("pypi:a", "pypi:b"),)
 
 
+def test_wrong_shards_are_told_before_the_plan_that_needs_them(root: Path) -> None:
+    found = refusal(root, file="shards = 'pip=2'", command="check")
+    assert str(found).startswith("releasekit.toml: shards: 'pip' is not an ecosystem")
+
+
 def test_inputs_of_an_ecosystem_come_in_its_own_class(root: Path) -> None:
     found = config(root, "--npm-access=public", file="npm-tag = 'next'")
     assert found.own(npm.Inputs) == npm.Inputs(tag="next", access="public")
@@ -84,7 +99,7 @@ def test_inputs_of_an_ecosystem_come_in_its_own_class(root: Path) -> None:
 
 
 def test_a_path_of_an_ecosystem_belongs_to_whoever_wrote_it(root: Path) -> None:
-    declared = Declared.for_ecosystems(table(["sixth.bundle"]))
+    declared = Declared.of(COMMANDS, table(["sixth.bundle"]))
 
     def notes(*flags: str) -> str:
         inputs = parse_command_line(["publish", root.name, *flags], {}, declared)
@@ -180,8 +195,9 @@ def test_paths_belong_to_whoever_wrote_them(root: Path) -> None:
     directory = root.parent / "registry"
     assert found.registries == {name: Directory(directory / name) for name in ECOSYSTEMS}
     assert found.state_directory == root.parent / "state"
-    assert found.plan_file == root.parent / "plan.json"
-    assert found.results_file == root.parent / "r.json"
+    own = found.own(PublishInputs)
+    assert own.plan_file == root.parent / "plan.json"
+    assert own.results_file == root.parent / "r.json"
 
 
 @pytest.mark.parametrize("flag", ["state-directory", "build-sandbox-paths"])

@@ -1,18 +1,18 @@
 from __future__ import annotations
 
-from dataclasses import make_dataclass
+from dataclasses import make_dataclass, replace
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import Annotated
 
 import pytest
 
 from fakes import DECLARED
 from releasekit.cli.command_line import parse_command_line
-from releasekit.config import inputs as of_the_run
+from releasekit.cli.commands import COMMANDS
 from releasekit.config import values
-from releasekit.config.commands import Command
-from releasekit.config.declaration import Declaration, declared_by
-from releasekit.config.file import read_config
+from releasekit.config.command import Command, CommandInputs
+from releasekit.config.config import load
+from releasekit.config.declaration import FLAG_ONLY, Declaration, declared_by
 from releasekit.config.inputs import Declared, Inputs
 from releasekit.config.values import Directory, Name, Url
 from releasekit.ecosystems import ECOSYSTEMS
@@ -37,28 +37,56 @@ def test_nothing_given_is_all_defaults() -> None:
     assert Inputs().given == {}
 
 
-def test_an_input_is_a_field(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_an_input_is_a_field_of_its_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its flag, its variable, its key, its help and its row of action.yml follow from it."""
-    greeting = Annotated[str, Declaration("What to say first.", "text")]
+    greeting = Annotated[str, Declaration("What to say first.")]
     more = make_dataclass(
-        "More", [("greeting", greeting, "hello")], bases=(Inputs,), frozen=True, kw_only=True
+        "More", [("greeting", greeting, "hello")], bases=(CommandInputs,), frozen=True, kw_only=True
     )
-    monkeypatch.setattr(of_the_run, "Inputs", more)
-    monkeypatch.setattr(of_the_run, "_OF_THE_RUN", declared_by(more))
-    declared = Declared.for_ecosystems(ECOSYSTEMS)
-    variable = {"RELEASEKIT_GREETING": "good morning"}
-    assert vars(parse_command_line(["plan"], {}, declared))["greeting"] == "hello"
-    assert vars(parse_command_line(["plan"], variable, declared))["greeting"] == "good morning"
-    flag = ["plan", "--greeting=good evening"]
-    assert vars(parse_command_line(flag, variable, declared))["greeting"] == "good evening"
+    takes = frozenset({"workspace"})
+    greet = Command(name="greet", about="Greet.", module="", inputs=more, takes=takes)
+    declared = Declared.of({**COMMANDS, "greet": greet}, ECOSYSTEMS)
     (tmp_path / "releasekit.toml").write_text('greeting = "good night"\n')
-    assert read_config(tmp_path / "releasekit.toml", declared).texts == {"greeting": "good night"}
+    variable = {"RELEASEKIT_GREETING": "good morning"}
+
+    def read(argv: list[str], environment: dict[str, str]) -> object:
+        inputs = parse_command_line(["greet", *argv], environment, declared)
+        return load(inputs, tmp_path, declared).own(more)
+
+    assert read([], {}) == more(greeting="good night")
+    assert read([], variable) == more(greeting="good morning")
+    assert read(["--greeting=good evening"], variable) == more(greeting="good evening")
+    (tmp_path / "releasekit.toml").unlink()
+    assert read([], {}) == more(greeting="hello")
     with pytest.raises(SystemExit):
-        parse_command_line(["plan", "--help-all"], {}, declared)
+        parse_command_line(["greet", "--help-all"], {}, declared)
     assert "What to say first. Default: hello." in capsys.readouterr().out
     assert "action" in declared.everything["greeting"].places
+    with pytest.raises(ConfigError, match="--greeting works with greet, not with plan"):
+        parse_command_line(["plan", "--greeting=hello"], {}, declared)
+
+
+def test_commands_take_what_there_is() -> None:
+    together = {each.taken_with for each in DECLARED.everything.values()} - {""}
+    assert together.isdisjoint(DECLARED.everything)
+    known = {*DECLARED.everything, *together}
+    for command in COMMANDS.values():
+        assert command.takes <= known
+        taken = {name for name, each in DECLARED.inputs.items() if command.name in each.commands}
+        assert command.words.keys() <= taken
+
+
+def test_inputs_of_one_name_are_one_input() -> None:
+    """One variable has one value, whichever command reads it."""
+    found: dict[str, set[Declaration]] = {}
+    for command in COMMANDS.values():
+        for name, each in declared_by(command.inputs).items():
+            alike = replace(each, help="", writes=None, places=each.places or FLAG_ONLY, group="")
+            found.setdefault(name, set()).add(replace(alike, words={}, often=False))
+    assert all(len(alike) == 1 for alike in found.values())
+    assert len(found["check"]) == 1
 
 
 def test_an_empty_variable_is_not_given() -> None:
@@ -96,22 +124,22 @@ def test_an_empty_variable_is_not_given() -> None:
 def test_a_variable_sets_an_input(name: str, text: str, value: object) -> None:
     declaration = DECLARED.inputs[name]
     inputs = from_environment({declaration.variable: text})
-    assert getattr(inputs, declaration.attribute) == value
+    assert getattr(inputs, declaration.attribute, inputs.further.get(name)) == value
     assert inputs.given == {declaration.attribute: f"input {name} ({declaration.variable})"}
 
 
 def test_inputs_of_an_ecosystem_stay_together() -> None:
     url = Url("https://pypi.example/legacy/")
     inputs = read(PYPI_REGISTRY=str(url), NPM_ACCESS="public")
-    assert inputs.ecosystem_values == {"pypi-registry": url, "npm-access": "public"}
+    assert inputs.further == {"pypi-registry": url, "npm-access": "public"}
     again = DECLARED.adding(inputs, {"npm-access": "restricted"}, {"npm-access": "--npm-access"})
-    assert again.ecosystem_values == {"pypi-registry": url, "npm-access": "restricted"}
+    assert again.further == {"pypi-registry": url, "npm-access": "restricted"}
     assert again.given["pypi_registry"] == "input pypi-registry (RELEASEKIT_PYPI_REGISTRY)"
 
 
 def test_an_index_may_be_written_as_cargo_writes_it() -> None:
     inputs = read(CARGO_REGISTRY="sparse+https://crates.example/")
-    assert inputs.ecosystem_values == {"cargo-registry": Url("https://crates.example/")}
+    assert inputs.further == {"cargo-registry": Url("https://crates.example/")}
 
 
 @pytest.mark.parametrize(
@@ -221,7 +249,7 @@ def test_a_default_reads_back_as_itself(declaration: Declaration) -> None:
         assert declaration.parse(declaration.shown, "") == declaration.default
     else:
         assert declaration.default in ("", (), None)
-    assert declaration.commands <= set(get_args(Command))
+    assert declaration.commands <= COMMANDS.keys()
     assert declaration.description.endswith(".")
     assert declaration.words.keys() <= declaration.commands
     assert all(declaration.describe(each).endswith(".") for each in declaration.commands)
@@ -243,7 +271,7 @@ def test_secrets_have_neither_a_flag_nor_a_key() -> None:
 def test_a_registry_of_crates_may_have_a_name(text: str, place: object) -> None:
     assert DECLARED.inputs["cargo-registry"].parse(text, "cargo-registry") == place
     inputs = from_environment({"RELEASEKIT_CARGO_REGISTRY": text})
-    assert inputs.ecosystem_values["cargo-registry"] == place
+    assert inputs.further["cargo-registry"] == place
 
 
 @pytest.mark.parametrize(

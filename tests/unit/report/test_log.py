@@ -101,7 +101,7 @@ class Bench:
         )
         progress.begin(made)
         await release.run()
-        told = report(*release.results(), dry_run=settings.dry_run)
+        told = report(*release.results(), dry_run=not settings.is_uploading)
         progress.end(replace(told, edges=made.edges()))
 
 

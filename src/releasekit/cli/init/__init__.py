@@ -12,6 +12,7 @@ from difflib import unified_diff
 from textwrap import indent
 from typing import TYPE_CHECKING, Final
 
+from releasekit.cli.commands.init import InitInputs
 from releasekit.cli.init.survey import survey_repository
 from releasekit.cli.init.telling import describe
 from releasekit.cli.init.trial import try_out
@@ -58,7 +59,7 @@ async def run(config: Config, session: Session) -> int:
     for path, text in files.items():
         compares = path != top / WORKFLOW or not in_the_way
         placed += await asyncio.to_thread(
-            _place, path, text, compares=compares, dry_run=config.dry_run
+            _place, path, text, compares=compares, dry_run=config.own(InitInputs).dry_run
         )
     print("\n".join(map(log_line, [*placed, *said])), file=session.out)
     return 0

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from releasekit.aio import Group
     from releasekit.cli.session import Session
-    from releasekit.config.config import Config
+    from releasekit.config.config import Config, PlanConfig
     from releasekit.ecosystems.interface import Services, Target
     from releasekit.model import Package, PackageId
     from releasekit.plan.make import Survey
@@ -155,6 +155,9 @@ async def survey_repository(group: Group, given: Config, session: Session) -> In
     # One between two releases, as a -SNAPSHOT is, has a place in the next one.
     later = [it for it in waiting if chosen and it.unpublishable and it.directory in taken_in]
     waiting = [] if chosen else waiting
+    branch = config.branch
+    if not branch:
+        branch, _ = await find_branch(commits, services.ci, config.versioning, None)
     return Inventory(
         config=config,
         survey=survey,
@@ -163,7 +166,7 @@ async def survey_repository(group: Group, given: Config, session: Session) -> In
         place=ForgePlace.of_remote(url),
         tags=tags,
         own_tags=own_tags,
-        branch=config.branch or (await find_branch(commits, services.ci, config))[0],
+        branch=branch,
         is_new=is_new,
         draft=draft,
         chosen=chosen,
@@ -191,7 +194,7 @@ def list_all(targets: Mapping[str, Target]) -> list[Package]:
 
 
 def _make_draft(
-    config: Config,
+    config: PlanConfig,
     targets: Mapping[str, Target],
     unlisted: Sequence[NestedPackages],
     tags: Mapping[PackageId, Mapping[str, str]],
@@ -246,7 +249,7 @@ def _list_waiting(targets: Mapping[str, Target], draft: Proposal) -> list[Packag
 
 
 async def _choose(
-    config: Config,
+    config: PlanConfig,
     targets: Mapping[str, Target],
     tags: Mapping[PackageId, Mapping[str, str]],
 ) -> tuple[list[Package], list[Package], list[str]]:

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from releasekit.cli.commands import COMMANDS
 from releasekit.cli.prepare import prepare
 from releasekit.config.file import take_apart
 from releasekit.config.inputs import Declared
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from releasekit.aio import Group
     from releasekit.cli.session import Session
-    from releasekit.config.config import Config
+    from releasekit.config.config import Config, PlanConfig
     from releasekit.config.declaration import Manifests
     from releasekit.model import Package, Plan
     from releasekit.plan.unlisted_packages import NestedPackages
@@ -53,7 +54,7 @@ class Proposal:
     some are `meant` to be published: all, where the root has none.
     """
 
-    config: Config
+    config: PlanConfig
     unlisted: Sequence[NestedPackages]
     meant: Sequence[NestedPackages]
     untold: Sequence[Untold]
@@ -83,7 +84,8 @@ async def try_out(
 
     while True:
         text = write(draft)
-        config = replace(join_settings(given, text, session) if text else given, mode="plan")
+        config = join_settings(given, text, session) if text else given
+        config = replace(config, command=COMMANDS["plan"])
         try:
             plan = (await prepare(group, config, session, History(), run_id="init")).plan
             strange = [
@@ -106,7 +108,7 @@ async def try_out(
 
 def join_settings(config: Config, text: str, session: Session) -> Config:
     """`config` with what a releasekit.toml of this text says."""
-    declared = Declared.for_ecosystems(session.ecosystems)
+    declared = Declared.of(COMMANDS, session.ecosystems)
     file = take_apart(parse_toml(text), FILENAME, declared)
     excluded = file.texts.get("exclude-packages", "").splitlines()
     return replace(config, ecosystem_tables=file.tables, exclude_packages=tuple(excluded))
@@ -158,7 +160,7 @@ def _list_settings(draft: Proposal, session: Session, names: Collection[str]) ->
 
 
 def _list_beside(
-    config: Config, manifests: Manifests, packages: Sequence[NestedPackages]
+    config: PlanConfig, manifests: Manifests, packages: Sequence[NestedPackages]
 ) -> dict[str, list[str]]:
     """The options that take in what lies in no workspace."""
     if not packages:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from releasekit.config.config import Config
+    from releasekit.config.config import PlanConfig
     from releasekit.config.values import PinMode
     from releasekit.decided import Edge, Ranges, VersionGroup
     from releasekit.ecosystems.cargo import Options
@@ -71,7 +71,7 @@ def layout(options: Options, _inputs: object) -> Layout:
 
 
 def target(
-    config: Config, options: Options, services: Services, directory: Registry | None
+    config: PlanConfig, options: Options, services: Services, directory: Registry | None
 ) -> Discovery:
     """Raises ConfigError for a registry that cannot be used."""
     goes_to = config.registries.get("cargo")

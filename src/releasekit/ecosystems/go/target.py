@@ -27,7 +27,7 @@ from releasekit.report.text import few
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 
-    from releasekit.config.config import Config
+    from releasekit.config.config import PlanConfig
     from releasekit.decided import Edge, Ranges, VersionGroup
     from releasekit.ecosystems.directory import Layout
     from releasekit.ecosystems.go import Options
@@ -47,7 +47,7 @@ def layout(_options: Options, _inputs: object) -> Layout:
 
 
 def target(
-    config: Config, options: Options, services: Services, directory: Registry | None
+    config: PlanConfig, options: Options, services: Services, directory: Registry | None
 ) -> Discovery:
     """Raises ConfigError for a proxy that cannot be used."""
     registry = directory or TagRegistry(

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Final, Literal
 
-from releasekit.config.commands import LOOKUPS
 from releasekit.config.declaration import Declaration, EcosystemDeclaration, Manifests, Setup, Tool
 from releasekit.config.tables import Option, OptionTable, mapping, strings
 from releasekit.host.sandbox import Cache
@@ -21,7 +20,7 @@ class Inputs:
         Declaration(
             "The user that `maven-password` belongs to, or the first half of a token.",
             "text",
-            commands=LOOKUPS,
+            taken_with="lookup",
         ),
     ] = ""
 

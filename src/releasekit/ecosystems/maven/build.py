@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from releasekit.aio import Group
-    from releasekit.config.config import Config
+    from releasekit.config.config import PlanConfig
     from releasekit.ecosystems.interface import Built, Into, Services
     from releasekit.ecosystems.maven import Options
     from releasekit.ecosystems.maven.discover import PomProject
@@ -65,7 +65,7 @@ class ReactorBuilder:
     root: Path
     top: Path
     projects: Mapping[str, PomProject]
-    config: Config
+    config: PlanConfig
     options: Options
     services: Services
 

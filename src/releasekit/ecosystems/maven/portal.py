@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path, PurePosixPath
 
-    from releasekit.config.config import Config
+    from releasekit.config.config import PlanConfig
     from releasekit.config.values import StageMode, Url
     from releasekit.ecosystems.interface import Services
     from releasekit.ecosystems.maven import Options
@@ -276,7 +276,12 @@ class Portal:
     """
 
     def __init__(
-        self, config: Config, options: Options, services: Services, *, first_pause_s: float = 0.25
+        self,
+        config: PlanConfig,
+        options: Options,
+        services: Services,
+        *,
+        first_pause_s: float = 0.25,
     ) -> None:
         registry = config.registry_url("maven", default=CENTRAL)
         self.deployments = Deployments(registry, config.own(Inputs).username, services)

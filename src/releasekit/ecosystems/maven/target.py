@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from releasekit.config.config import Config
+    from releasekit.config.config import PlanConfig
     from releasekit.decided import Edge, Ranges, VersionGroup
     from releasekit.ecosystems.directory import Layout
     from releasekit.ecosystems.interface import Built, Into, Read, Registry
@@ -68,7 +68,7 @@ _REQUIREMENTS: Final = "What it asks for: https://central.sonatype.org/publish/r
 class Maven(Resource):
     """Implements `interface.Ecosystem`; its group has a task for each reactor in the making."""
 
-    def __init__(self, config: Config, options: Options, services: Services) -> None:
+    def __init__(self, config: PlanConfig, options: Options, services: Services) -> None:
         super().__init__(together=True)
         self.config = config
         self.options = options
@@ -82,7 +82,7 @@ class Maven(Resource):
             private=discover.explain_unpublishable,
         )
         chosen = [*filter(self._is_chosen, projects.values())]
-        if self.config.needs_destinations:
+        if self.config.command.needs_destinations:
             tops = {each.top for each in chosen}
             refuse_diverted(each for each in found if each.top in tops)
         # It is stronger than what files say, as mvn's `-DaltDeploymentRepository` is.
@@ -225,7 +225,7 @@ def layout(_options: Options, _inputs: object) -> Layout:
 
 
 def target(
-    config: Config, options: Options, services: Services, directory: Registry | None
+    config: PlanConfig, options: Options, services: Services, directory: Registry | None
 ) -> Discovery:
     """Raises ConfigError for a registry that cannot be used."""
     ecosystem = Maven(config, options, services)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from releasekit.config.config import Config
+    from releasekit.config.config import PlanConfig
     from releasekit.config.values import Url
     from releasekit.ecosystems.interface import Services
     from releasekit.model import Artifact, Package, Result
@@ -76,7 +76,7 @@ _INSTALL_SCRIPTS: Final = ("preinstall", "install", "postinstall")
 _PLACEHOLDER: Final = "0.0.0-stage"
 
 
-def approval(config: Config, services: Services) -> NpmApproval:
+def approval(config: PlanConfig, services: Services) -> NpmApproval:
     """Raises ConfigError for a registry that holds nothing back."""
     if isinstance(config.registries.get("npm"), Directory):
         raise ConfigError(

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from releasekit.config.config import Config
+    from releasekit.config.config import PlanConfig
     from releasekit.decided import Edge, Ranges
     from releasekit.ecosystems.directory import Layout
     from releasekit.ecosystems.interface import Built, Into, Read, Registry
@@ -84,7 +84,7 @@ def layout(options: Options, inputs: Inputs) -> Layout:
 
 
 def target(
-    config: Config, options: Options, services: Services, directory: Registry | None
+    config: PlanConfig, options: Options, services: Services, directory: Registry | None
 ) -> Discovery:
     """Raises ConfigError for a tag or a registry that cannot be used."""
     inputs = config.own(Inputs)
@@ -111,7 +111,7 @@ class NpmTarget(Target):
     find_unbuilt = staticmethod(find_unbuilt)
 
     def __init__(
-        self, workspace: NpmWorkspace, registry: Registry, *, config: Config, options: Options
+        self, workspace: NpmWorkspace, registry: Registry, *, config: PlanConfig, options: Options
     ) -> None:
         super().__init__(workspace, registry)
         self._packages = workspace
@@ -270,7 +270,7 @@ def describe_scans(packages: Sequence[PlannedPackage]) -> str:
 class Npm(Resource):
     """Implements `interface.Ecosystem`."""
 
-    def __init__(self, config: Config, options: Options, services: Services) -> None:
+    def __init__(self, config: PlanConfig, options: Options, services: Services) -> None:
         super().__init__()
         self.config = config
         self.options = options

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Final
 
-from releasekit.config.commands import LOOKUPS
 from releasekit.config.declaration import Declaration, EcosystemDeclaration, Manifests, Setup, Tool
 from releasekit.config.tables import Option, OptionTable
 from releasekit.host.sandbox import Cache
@@ -18,14 +17,14 @@ _TEST_PYPI: Final = "https://test.pypi.org/legacy/"
 class Inputs:
     username: Annotated[
         str,
-        Declaration("The user that `pypi-token` belongs to.", "text", commands=LOOKUPS),
+        Declaration("The user that `pypi-token` belongs to.", "text", taken_with="lookup"),
     ] = "__token__"
     index: Annotated[
         str,
         Declaration(
             "The simple index that belongs to `pypi-registry`; derived from it by default.",
             "index",
-            commands=LOOKUPS,
+            taken_with="lookup",
         ),
     ] = ""
 

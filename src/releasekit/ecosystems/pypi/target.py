@@ -91,7 +91,7 @@ if TYPE_CHECKING:
 
     from packaging.metadata import RawMetadata
 
-    from releasekit.config.config import Config
+    from releasekit.config.config import PlanConfig
     from releasekit.config.values import PinMode
     from releasekit.decided import Edge, Ranges, VersionGroup
     from releasekit.ecosystems.directory import Layout
@@ -107,7 +107,7 @@ def layout(options: Options, _inputs: object) -> Layout:
 
 
 def target(
-    config: Config, options: Options, services: Services, directory: Registry | None
+    config: PlanConfig, options: Options, services: Services, directory: Registry | None
 ) -> Discovery:
     """Raises ConfigError for an index or a registry that cannot be used."""
     registry = directory or PackageIndex(
@@ -136,7 +136,7 @@ class PyPITarget(Target):
         workspace: PyPIWorkspace,
         registry: Registry,
         *,
-        config: Config,
+        config: PlanConfig,
         options: Options,
         ecosystem: PyPI,
     ) -> None:
@@ -239,7 +239,7 @@ class PyPITarget(Target):
 class PyPI(Resource):
     """Implements `interface.Ecosystem`; all its workspaces are built in the same environments."""
 
-    def __init__(self, config: Config, options: Options, services: Services) -> None:
+    def __init__(self, config: PlanConfig, options: Options, services: Services) -> None:
         super().__init__()
         self._config = config
         self._options = options

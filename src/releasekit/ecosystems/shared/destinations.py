@@ -15,7 +15,7 @@ from releasekit.text.escape import redact_urls
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from releasekit.config.config import Config
+    from releasekit.config.config import PlanConfig
     from releasekit.model import PackageId
 
 
@@ -35,7 +35,7 @@ class NamedRegistry(NamedTuple):
 
 def find_elsewhere(
     meant: Iterable[tuple[PackageId, NamedRegistry | None]],
-    config: Config,
+    config: PlanConfig,
     *,
     here: str,
     setting: str,
@@ -68,6 +68,6 @@ def find_elsewhere(
             problem=Problem.REGISTRY_SETTINGS,
         )
 
-    if config.needs_destinations:
+    if config.command.needs_destinations:
         map_all(refuse, elsewhere.items())
     return frozenset(chain.from_iterable(elsewhere.values()))
