@@ -50,7 +50,7 @@ _OF_INPUTS = frozenset({"mode", "further"})
 _PARTS = ("ecosystem", "packages", "exclude_packages", "shard")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class WorkspaceConfig(WorkspaceInputs):
     """Where the workspace is, and the state directory, as resolved paths."""
 
@@ -62,17 +62,17 @@ class WorkspaceConfig(WorkspaceInputs):
         return self.command.name
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class BuildConfig(WorkspaceConfig, MachineInputs):
     """What every process that may build something is started with."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class ReportConfig(WorkspaceConfig, JobInputs):
     """What a run leaves behind, and for whom."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class PlanConfig(BuildConfig, SelectionInputs, ReleaseInputs, PaceInputs, IdentityInputs):
     """What a plan is made by, and what an ecosystem goes by.
 
