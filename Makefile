@@ -123,7 +123,7 @@ SEARCHED += $(addprefix crash/test_,kill_points.py mutants.py real_runs.py)
 SEARCHED += $(addprefix forge/test_,hostile.py killed.py release_pr.py) provenance/test_killed.py
 SEARCHED += $(addprefix integration/test_,cargo_bytes.py carried_state.py go_publish.py \
 	hostile_answers.py npm.py planted_links.py polyglot.py pypi_build.py shards.py spying_builds.py)
-SEARCHED += $(addprefix staging/test_,act.py approve.py killed.py) versioning/test_generated.py
+SEARCHED += $(addprefix staging/test_,act.py approve.py killed.py) versions/test_generated.py
 search: .venv ## every broken program and seeded run, then ever new seeds, for SECONDS=600
 	SEARCH=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal $(addprefix tests/,$(SEARCHED))
 	$(BIN)/python tests/search.py $(SECONDS)

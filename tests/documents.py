@@ -32,7 +32,7 @@ from integration.tools import require_tool
 from releasekit.cli.command_line import parse_command_line
 from releasekit.config.file import read_config
 from releasekit.errors import ConfigError, PlanError
-from releasekit.versioning.change_files import read_change_file
+from releasekit.versions.change_files import read_change_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

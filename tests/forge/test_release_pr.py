@@ -16,7 +16,7 @@ from harness.killing import Killing
 from integration.tools import require_tool
 from releasekit.__main__ import main
 from releasekit.report.release_pr import DONE
-from versioning.test_version_command import PYTHON, PYTHON_TAGS, member, write
+from versions.test_version_command import PYTHON, PYTHON_TAGS, member, write
 from workspaces import Program, git
 
 if TYPE_CHECKING:

@@ -37,15 +37,16 @@ from releasekit.ecosystems.pypi import manifest as pypi_manifest
 from releasekit.ecosystems.pypi import simple_index
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import ReleasekitError
+from releasekit.git.trailers import find_base
 from releasekit.http.client import retry_after, words_of_page
 from releasekit.plan.file import PlanFile
 from releasekit.report.results import load_results
 from releasekit.state.history import encode, fold
 from releasekit.text.globs import Glob
+from releasekit.text.numbering import numbering_of
 from releasekit.text.toml_text import parse_toml
-from releasekit.versioning import messages
-from releasekit.versioning.change_files import read_change_file
-from releasekit.versioning.numbering import numbering_of
+from releasekit.versions import messages
+from releasekit.versions.change_files import read_change_file
 from watchdog import least_s
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def _sealed(text: str) -> object:
 
 
 def _message(text: str) -> object:
-    said = messages.read_message(text), messages.read_merged(text), messages.find_base(text)
+    said = messages.read_message(text), messages.read_merged(text), find_base(text)
     return said, messages.read_squashed(text), messages.find_reverted(text)
 
 

@@ -14,7 +14,7 @@ import pytest
 from processes import PATIENCE_S
 from releasekit.__main__ import main
 from releasekit.decided import Level
-from releasekit.versioning.change_files import Entry, read_change_file
+from releasekit.versions.change_files import Entry, read_change_file
 from workspaces import write_json, write_member
 
 if TYPE_CHECKING:

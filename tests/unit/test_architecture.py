@@ -25,9 +25,8 @@ HOUSE = (
     *("__init__", "problems", "errors", "fields", "spent", "attested", "announced", "model"),
     "decided",
     *("aio", "graph", "text", "scheduler", "host", "report", "http", "git"),
-    "versioning",
     *("state", "config", "provenance", "ecosystems", "plan", "release", "announce", "approval"),
-    *("cli", "__main__", "start"),
+    *("versions", "cli", "__main__", "start"),
 )
 ORDER = {room: number for number, room in enumerate(HOUSE)}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
+from releasekit.text.changelog import find_section, list_heading_names
 from releasekit.text.escape import markdown, subject, visible_lines
-from releasekit.versioning.changelog import find_section, list_heading_names
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence

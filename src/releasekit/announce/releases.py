@@ -23,7 +23,7 @@ from releasekit.http.client import retry
 from releasekit.plan.decision import is_clean
 from releasekit.problems import Problem
 from releasekit.text.escape import visible
-from releasekit.versioning.order import is_stable, version_key
+from releasekit.text.version_order import is_stable, version_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -11,9 +11,9 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from releasekit.errors import PlanError
+from releasekit.git.tag_forms import OWN_TAGS, SHARED_TAGS, is_version_of_another
 from releasekit.problems import Problem
-from releasekit.versioning.order import is_stable, version_key
-from releasekit.versioning.tag_forms import OWN_TAGS, SHARED_TAGS, is_version_of_another
+from releasekit.text.version_order import is_stable, version_key
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

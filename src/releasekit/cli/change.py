@@ -7,22 +7,23 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from releasekit.cli.commands.change import ChangeInputs
-from releasekit.cli.decision import decide_versions, open_versions
-from releasekit.cli.notes import find_package
-from releasekit.cli.preview import find_addition, find_silent
 from releasekit.cli.session import list_packages, open_command, say
 from releasekit.cli.terminal import Terminal
+from releasekit.cli.version import open_versions
+from releasekit.config.package_filter import find_package
 from releasekit.errors import ConfigError, PathError, describe_os_error, did_you_mean
 from releasekit.host import durable
 from releasekit.problems import Problem
 from releasekit.text.escape import visible
-from releasekit.versioning.change_files import (
+from releasekit.versions.addition import find_addition, find_silent
+from releasekit.versions.change_files import (
     LEVELS,
     LEVELS_IN_WORDS,
     choose_name,
     format_change_file,
     make_entry,
 )
+from releasekit.versions.decision import decide_versions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from releasekit.cli.session import Session
     from releasekit.config.config import Config, PlanConfig
     from releasekit.model import Package
-    from releasekit.versioning.change_files import Entry
+    from releasekit.versions.change_files import Entry
 
 _USAGE: Final = 'Write releasekit change --package NAME=LEVEL --text "what changed".'
 
@@ -61,11 +62,11 @@ async def run(config: Config, session: Session) -> int:
 
 async def _check(config: Config, session: Session) -> int:
     async with open_command(config, session) as group:
-        workspace = await open_versions(group, config, session)
+        scope = await open_versions(group, config, session)
         request = session.ci.read_pull_request()
         since = config.own(ChangeInputs).since
-        addition, title = await find_addition(workspace.commits, since, request)
-        decided = await decide_versions(workspace, title=title, only_asked=True)
+        addition, title = await find_addition(scope.commits, since, request)
+        decided = await decide_versions(scope, title=title, only_asked=True)
     silent = find_silent(decided, addition)
     for each in silent:
         say(f"nothing speaks for {each}", session)

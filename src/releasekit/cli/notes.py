@@ -13,11 +13,11 @@ from releasekit.announce.tag_names import is_shared, previous_tag, tag_name
 from releasekit.cli.commands.notes import NotesInputs
 from releasekit.cli.interruption import Interruption
 from releasekit.cli.session import list_packages, refuse_elsewhere
-from releasekit.errors import CommandFailed, ConfigError, did_you_mean
+from releasekit.config.package_filter import find_package
+from releasekit.errors import CommandFailed, ConfigError
 from releasekit.git.commits import Commits
 from releasekit.host.files import repository_of
 from releasekit.problems import Problem
-from releasekit.text.commands import spell
 from releasekit.text.escape import plain, visible
 
 if TYPE_CHECKING:
@@ -112,23 +112,3 @@ async def require_head(commits: Commits) -> str:
     if commit := await commits.read_head():
         return commit
     raise ConfigError(f"{commits.top} has no commit yet", hint="Commit something first.")
-
-
-def find_package(name: str, packages: Sequence[Package]) -> Package:
-    """By the whole id, or by a name that one package alone has. Raises ConfigError."""
-    ids = {str(each.id): each for each in packages}
-    if name in ids:
-        return ids[name]
-    found = [each for each in packages if each.id.name == name]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise ConfigError(
-            f"{visible(name)} is a package of several ecosystems",
-            hint=f"Write one of {', '.join(str(each.id) for each in found)}.",
-        )
-    near = did_you_mean(name, [*ids, *(each.id.name for each in packages)])
-    raise ConfigError(
-        f"there is no package {visible(name)!r} here{near}",
-        hint=f"{spell('plan')} lists them all.",
-    )

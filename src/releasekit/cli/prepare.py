@@ -108,7 +108,7 @@ async def prepare(
         config, survey = await surveyed
         await loaded
         if await decided:  # most are not, and it is much to import
-            import_from_top("releasekit.cli.late")
+            import_from_top("releasekit.versions.late")
         discoveries = await open_ecosystems(group, config, session, services)
         # Before anybody's tools, which may write something there.
         checkout = await looked_up
@@ -136,7 +136,7 @@ async def prepare(
             tags={package: each.tag for package, each in named.items()},
         )
         if decided.result():
-            from releasekit.cli.late import add_late_changes  # noqa: PLC0415 (loaded above)
+            from releasekit.versions.late import add_late_changes  # noqa: PLC0415 (loaded above)
 
             plan = await add_late_changes(plan, config, targets, services, survey.tree)
         plan = await _with_tools(plan, config.mode, targets)

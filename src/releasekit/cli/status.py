@@ -32,7 +32,7 @@ from releasekit.report.status import Status, list_needs, status_table
 from releasekit.text.cause import find_cause
 from releasekit.text.commands import spell
 from releasekit.text.escape import clip, visible
-from releasekit.versioning.numbering import numbering_of
+from releasekit.text.numbering import numbering_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from releasekit.errors import ConfigError, UnknownDependency, closest
+from releasekit.errors import ConfigError, UnknownDependency, closest, did_you_mean
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 from releasekit.problems import Problem
 from releasekit.text.commands import spell
+from releasekit.text.escape import visible
 from releasekit.text.globs import MAX_CHARS
 
 if TYPE_CHECKING:
@@ -136,3 +137,23 @@ def _matching(pattern: str, key: str, public: Collection[PackageId]) -> set[Pack
             problem=Problem.NOTHING_MATCHES,
         )
     return ids
+
+
+def find_package(name: str, packages: Sequence[Package]) -> Package:
+    """By the whole id, or by a name that one package alone has. Raises ConfigError."""
+    ids = {str(each.id): each for each in packages}
+    if name in ids:
+        return ids[name]
+    found = [each for each in packages if each.id.name == name]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ConfigError(
+            f"{visible(name)} is a package of several ecosystems",
+            hint=f"Write one of {', '.join(str(each.id) for each in found)}.",
+        )
+    near = did_you_mean(name, [*ids, *(each.id.name for each in packages)])
+    raise ConfigError(
+        f"there is no package {visible(name)!r} here{near}",
+        hint=f"{spell('plan')} lists them all.",
+    )

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from releasekit.config.values import StageMode
     from releasekit.decided import Edge, Ranges, VersionGroup
     from releasekit.errors import BuildFailed, PackageError
+    from releasekit.host.edits import Edits
     from releasekit.host.process import Processes
     from releasekit.http.client import RetryPolicy
     from releasekit.http.credentials import Credentials
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from releasekit.provenance.job import Job
     from releasekit.scheduler.retries import WaitBudget
     from releasekit.state.run_logs import Logs
-    from releasekit.versioning.edits import Edits
 
     # The files of a package, or why there are none.
     Built = tuple[Artifact, ...] | BuildFailed

@@ -225,7 +225,7 @@ class Commits:
 
     async def log_files(self, ids: Iterable[str]) -> Printed:
         """What these commits say, and the files that each changes since its first parent, as
-        `versioning/history.py` reads them.
+        `versions/history.py` reads them.
         """
         return await self.run_git(
             *(*_LOG, "--no-walk=unsorted", "--diff-merges=first-parent", "--name-status"),

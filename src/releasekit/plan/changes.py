@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from releasekit.errors import CommandFailed
 from releasekit.git.commits import parse_id, parse_ref_name
-from releasekit.versioning.tag_forms import OWN_TAGS, SHARED_TAGS, list_names
+from releasekit.git.tag_forms import OWN_TAGS, SHARED_TAGS, list_names
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence

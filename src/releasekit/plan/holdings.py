@@ -21,7 +21,7 @@ from releasekit.ecosystems.shared.packed import is_beside
 from releasekit.errors import CommandFailed, ConfigError, PathError
 from releasekit.host.files import read_file, repository_of
 from releasekit.model import MAX_MANIFEST_BYTES, DependencyKind
-from releasekit.versioning.owners import COMPILED, Places, name_place
+from releasekit.plan.places import COMPILED, Places, name_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

@@ -23,8 +23,8 @@ from releasekit.text.bounds import parse_toml
 from releasekit.text.escape import clip, visible
 from releasekit.text.globs import Glob
 from releasekit.text.json_text import parse_json
+from releasekit.text.numbering import numbering_of
 from releasekit.text.yaml_text import parse_yaml
-from releasekit.versioning.numbering import numbering_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 from releasekit.aio import gather_all
 from releasekit.errors import CommandFailed
 from releasekit.git.commits import Commits, parse_id
+from releasekit.git.trailers import find_base
 from releasekit.host.files import repository_of
-from releasekit.versioning.messages import find_base
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

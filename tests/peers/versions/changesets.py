@@ -15,7 +15,7 @@ from peers import ours
 from peers.scenarios import EQUAL, Case, Files, Verdict, compare
 from peers.versions.recording import drop_undefined, list_names, record
 from releasekit.errors import PlanError
-from releasekit.versioning.change_files import read_change_file
+from releasekit.versions.change_files import read_change_file
 from workspaces import git
 
 if TYPE_CHECKING:

@@ -15,14 +15,14 @@ from peers import ours
 from peers.scenarios import EQUAL, Case, Files, Verdict, compare
 from peers.versions.changesets import find_decided
 from peers.versions.recording import list_names, record
-from releasekit.versioning.messages import read_message, read_squashed
+from releasekit.versions.messages import read_message, read_squashed
 from workspaces import git
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from peers.versions.recording import Asked
-    from releasekit.versioning.messages import Message
+    from releasekit.versions.messages import Message
 
 _MISSING: Final = object()
 _NULL: Final[Mapping[str, object]] = {

@@ -18,8 +18,8 @@ from releasekit.ecosystems.npm.reference import Range
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import ConfigError, ManifestError
 from releasekit.model import PackageId
-from releasekit.versioning.decide import decide
-from releasekit.versioning.numbering import numbering_of
+from releasekit.text.numbering import numbering_of
+from releasekit.versions.decide import decide
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

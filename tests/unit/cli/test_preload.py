@@ -141,7 +141,7 @@ def test_a_run_loads_nothing_that_it_has_no_use_for() -> None:
         "print(*sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    by_need = {"rich", "releasekit.announce.post_release", "releasekit.versioning.decide"}
+    by_need = {"rich", "releasekit.announce.post_release", "releasekit.versions.decide"}
     assert by_need.isdisjoint(done.stdout.split())
 
 

@@ -14,14 +14,19 @@ from releasekit.plan.changes import Revision, changes, tags_of
 from releasekit.plan.holdings import read_tree
 from releasekit.plan.source import read_checkout
 from releasekit.problems import Problem
-from releasekit.versioning.history import Line, find_adding, read_changes
+from releasekit.versions.history import MainLine, find_adding, read_changes
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
 ONE, TWO = "1" * 40, "2" * 40
-LINE = Line((ONE,), {ONE: []}, {ONE: 0}, is_shallow=False)
+
+
+def line(git: Commits) -> MainLine:
+    return MainLine(git, (ONE,), {ONE: []}, {ONE: 0}, is_shallow=False)
+
+
 SINCE = [("a", Revision.of_commit(ONE))]
 # Each reader, and what it makes nothing of besides a line of text: some find nothing in order.
 READERS: dict[str, tuple[Callable[[Commits, Processes], Awaitable[object]], tuple[str, ...]]] = {
@@ -40,7 +45,7 @@ READERS: dict[str, tuple[Callable[[Commits, Processes], Awaitable[object]], tupl
     "has": (lambda git, _: git.has(ONE, TWO), (f"{ONE} {TWO}",)),
     "list_parents": (lambda git, _: git.list_parents("HEAD"), ("1 2",)),
     "read_changes": (lambda git, _: read_changes(git, [ONE]), ("commit x\x001\0x\0",)),
-    "find_adding": (lambda git, _: find_adding(git, LINE, ["a"]), (TWO,)),
+    "find_adding": (lambda git, _: find_adding(line(git), ["a"]), (TWO,)),
     "tags_of": (lambda git, run: tags_of(git.top, run), ("v1",)),
     "changes": (lambda git, run: changes(SINCE, git.top, run), ("", f"{ONE} tree")),
     "read_tree": (lambda git, run: read_tree(git.top, run), ("H 100644\ta\0",)),

@@ -12,7 +12,7 @@ from releasekit.ecosystems.go.target import Go, GoTarget
 from releasekit.errors import PlanError, told_of
 from releasekit.problems import Problem
 from releasekit.text.bounds import parse_toml
-from versioning.writing import write_versions
+from versions.writing import write_versions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,11 +12,11 @@ from integration.tools import require_tool
 from releasekit.ecosystems.maven import Options
 from releasekit.ecosystems.maven.target import Maven, MavenTarget
 from releasekit.errors import PlanError, told_of
+from releasekit.host.edits import Edits
 from releasekit.model import PackageId
 from releasekit.problems import Problem
-from releasekit.versioning.edits import Edits
 from unit.maven.poms import child, gav, modules, needs
-from versioning.writing import write_versions
+from versions.writing import write_versions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

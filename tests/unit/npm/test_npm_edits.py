@@ -1,5 +1,5 @@
 """Versions written into manifests, catalogs and lock files; what the tools say of the result is in
-tests/versioning/test_npm_locks.py.
+tests/versions/test_npm_locks.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pytest
 from javascript import target, write
 from releasekit.errors import PlanError
 from releasekit.problems import Problem
-from versioning.writing import write_versions
+from versions.writing import write_versions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

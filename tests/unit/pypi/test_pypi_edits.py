@@ -17,7 +17,7 @@ from releasekit.ecosystems.pypi.target import PyPITarget, PyPIWorkspace
 from releasekit.errors import PlanError
 from releasekit.model import Package, PackageId
 from releasekit.problems import Problem
-from versioning.writing import write_versions
+from versions.writing import write_versions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

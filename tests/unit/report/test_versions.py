@@ -1,4 +1,4 @@
-"""Decisions in words; how they come about is tested in tests/versioning."""
+"""Decisions in words; how they come about is tested in tests/versions."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from releasekit.ecosystems.shared.semver import Version
-from releasekit.versioning.semver import MAX_CHARS
+from releasekit.text.semver import MAX_CHARS
 
 # https://semver.org/#spec-item-11
 ORDERED = (

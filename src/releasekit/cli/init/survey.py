@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from releasekit.cli.decision import find_branch
 from releasekit.cli.init.trial import Proposal, Untold, join_settings, write_settings
 from releasekit.cli.session import open_targets, open_workspace, say
 from releasekit.config.locations import FILENAME
@@ -28,7 +27,8 @@ from releasekit.plan.registries import ask_all
 from releasekit.plan.unlisted_packages import find_unlisted, mark_unread
 from releasekit.problems import Problem
 from releasekit.report.text import describe_private, few
-from releasekit.versioning.released import UNSAID, list_own_tags, name_unsaid
+from releasekit.versions.released import UNSAID, list_own_tags, name_unsaid
+from releasekit.versions.scope import find_branch
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

@@ -20,7 +20,7 @@ from releasekit.plan.publishers import describe_publishers
 from releasekit.problems import DOCS, mark
 from releasekit.report.plans import plan_headline
 from releasekit.report.text import few
-from releasekit.versioning.numbering import numbering_of
+from releasekit.text.numbering import numbering_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

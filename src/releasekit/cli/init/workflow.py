@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Final
 from releasekit.cli.init.survey import is_between_tags, read_document
 from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.errors import PathError
+from releasekit.git.tag_forms import SHARED_TAGS
 from releasekit.host.files import is_file
 from releasekit.plan.publishers import list_own_jobs, read_workflows
 from releasekit.problems import DOCS, OWN_REPOSITORY
 from releasekit.text.escape import visible
-from releasekit.versioning.tag_forms import SHARED_TAGS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -20,7 +20,7 @@ from releasekit.errors import PackageError
 from releasekit.model import Dependency, PackageId
 from releasekit.problems import Problem
 from releasekit.text.bounds import parse_toml
-from releasekit.versioning.semver import BUILD, NUMBER, PRE
+from releasekit.text.semver import BUILD, NUMBER, PRE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -20,11 +20,11 @@ from releasekit.ecosystems.shared.documents import text_in
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import ConfigError, PlanError, map_all
 from releasekit.host import durable
+from releasekit.host.edits import Edits, refuse_edit
 from releasekit.host.files import exists, inside
 from releasekit.model import PackageId
 from releasekit.text.splice import splice
 from releasekit.text.toml_text import Where, edit_strings, find_value, parse_toml, put_string
-from releasekit.versioning.edits import Edits, refuse_edit
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.directory import Layout
     from releasekit.ecosystems.interface import Built, Into, Registry
     from releasekit.errors import BuildFailed
+    from releasekit.host.edits import Edits
     from releasekit.model import Artifact, Package, PlannedPackage
-    from releasekit.versioning.edits import Edits
 
 # The build reads cargo's output, so no configuration file may change its form.
 # https://doc.rust-lang.org/cargo/reference/config.html#term

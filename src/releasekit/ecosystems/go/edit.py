@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from releasekit.ecosystems.go import paths
 from releasekit.ecosystems.go.discover import find_in_file, spell_place
 from releasekit.errors import join_errors
+from releasekit.host.edits import Edits, refuse_edit
 from releasekit.text.splice import splice
 from releasekit.text.toml_text import find_strings
-from releasekit.versioning.edits import Edits, refuse_edit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from releasekit.ecosystems.shared.semver import Version
-from releasekit.versioning.semver import BUILD, NUMBER, PRE
+from releasekit.text.semver import BUILD, NUMBER, PRE
 
 _ELEMENT: Final = re.compile(r"[A-Za-z0-9._~-]+")
 _HOST: Final = re.compile(r"[a-z0-9.-]+")

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.go.discover import Module
     from releasekit.ecosystems.go.release import Lookup
     from releasekit.ecosystems.interface import Built, Into, Read, Registry
+    from releasekit.host.edits import Edits
     from releasekit.model import Package, PlannedPackage
-    from releasekit.versioning.edits import Edits
 
 # https://go.dev/ref/mod#environment-variables
 _GOPROXY: Final = f"{OFFICIAL.rstrip('/')},direct"

@@ -19,11 +19,11 @@ from releasekit.ecosystems.maven.discover import (
 from releasekit.ecosystems.maven.document import parse_document
 from releasekit.ecosystems.maven.pom import find_properties
 from releasekit.errors import PlanError, join_errors
+from releasekit.host.edits import Edits, refuse_edit
 from releasekit.model import PackageId
 from releasekit.text.escape import clip
 from releasekit.text.splice import splice
 from releasekit.text.toml_text import find_strings
-from releasekit.versioning.edits import Edits, refuse_edit
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

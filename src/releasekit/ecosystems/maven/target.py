@@ -59,8 +59,8 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.maven import Options
     from releasekit.ecosystems.maven.discover import PomProject
     from releasekit.ecosystems.maven.pom import Pom
+    from releasekit.host.edits import Edits
     from releasekit.model import Artifact, Package, PackageWarning, PlannedPackage
-    from releasekit.versioning.edits import Edits
 
 _REQUIREMENTS: Final = "What it asks for: https://central.sonatype.org/publish/requirements/"
 

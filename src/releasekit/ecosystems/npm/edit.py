@@ -22,9 +22,9 @@ from releasekit.ecosystems.npm.reference import Range, Reference, is_range, resp
 from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import map_all
+from releasekit.host.edits import Edits, refuse_edit
+from releasekit.text.semver import VERSION
 from releasekit.text.splice import splice
-from releasekit.versioning.edits import Edits, refuse_edit
-from releasekit.versioning.semver import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -67,9 +67,9 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.npm.manifest import NpmPackage
     from releasekit.ecosystems.npm.roots import WorkspaceFiles
     from releasekit.ecosystems.shared.destinations import NamedRegistry
+    from releasekit.host.edits import Edits
     from releasekit.model import Artifact, Package, PackageWarning, PlannedPackage
     from releasekit.state.run_logs import Log
-    from releasekit.versioning.edits import Edits
 
 # npmjs.com scans what it takes before it shows it: for 5 minutes as a rule, for 15 or more at peak
 # times, and for 55 of them once.

@@ -19,11 +19,11 @@ from releasekit.ecosystems.pypi import manifest
 from releasekit.ecosystems.pypi.history import find_version, list_maturin_crates
 from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.errors import map_all
+from releasekit.host.edits import Edits, refuse_edit
 from releasekit.model import PackageId
+from releasekit.text import semver
 from releasekit.text.splice import splice
 from releasekit.text.toml_text import edit_strings, find_value, parse_toml, put_string
-from releasekit.versioning import semver
-from releasekit.versioning.edits import Edits, refuse_edit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping

@@ -98,8 +98,8 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Built, Into, Registry
     from releasekit.ecosystems.pypi import Options
     from releasekit.ecosystems.pypi.manifest import PyProject
+    from releasekit.host.edits import Edits
     from releasekit.model import Artifact, Package, PlannedPackage
-    from releasekit.versioning.edits import Edits
 
 
 def layout(options: Options, _inputs: object) -> Layout:

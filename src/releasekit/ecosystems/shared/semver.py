@@ -13,7 +13,7 @@ from functools import total_ordering
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final, Self
 
-from releasekit.versioning.semver import BUILD, MAX_CHARS, NUMBER, PRE, VERSION
+from releasekit.text.semver import BUILD, MAX_CHARS, NUMBER, PRE, VERSION
 
 if TYPE_CHECKING:
     import re

@@ -1,0 +1,184 @@
+"""The commits since the last releases: what each says and which files it changes. What a merge
+brought along belongs to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from releasekit.aio import gather_all
+from releasekit.errors import CommandFailed, PlanError
+from releasekit.git.commits import parse_id
+from releasekit.problems import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from releasekit.git.commits import Commits
+
+# So many fit into what is read of one process, as long as most of them change a few files.
+_AT_ONCE: Final = 5_000
+_SIDE_BY_SIDE: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One commit. `files` are those that differ from its first parent, relative to the top of the
+    repository, and `added` those of them that were not there.
+    """
+
+    commit: str
+    parents: tuple[str, ...]
+    time_s: int
+    message: str
+    files: tuple[str, ...]
+    added: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """One commit of the first-parent line, `index` 0 for HEAD, and what it merged, the newest
+    first.
+    """
+
+    index: int
+    change: Change
+    merged: tuple[Change, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MainLine:
+    """The first-parent line of HEAD, as `git` has it, the newest first, with all parents of each
+    commit. A shallow one ends where the clone does.
+    """
+
+    git: Commits
+    commits: Sequence[str]
+    parents: Mapping[str, Sequence[str]]
+    indexes: Mapping[str, int]
+    is_shallow: bool
+
+
+async def read_line(commits: Commits) -> MainLine:
+    """Raises CommandFailed, also where nothing is committed."""
+    parents = await commits.list_parents("--first-parent", commits.head, "--")
+    if not parents:
+        raise CommandFailed(f"git lists no commit of {commits.head}")
+    indexes = {each: index for index, each in enumerate(parents)}
+    return MainLine(commits, tuple(parents), parents, indexes, await commits.is_shallow())
+
+
+async def read_units(line: MainLine, count: int) -> list[Unit]:
+    """The newest `count` of the line, the newest first. Raises CommandFailed, and PlanError where
+    the clone lacks what they have merged.
+    """
+    if not count:
+        return []
+    # What the next one has is no change of these.
+    rest = [f"^{line.commits[count]}"] if count < len(line.commits) else []
+    parents = await line.git.list_parents("--topo-order", line.git.head, *rest, "--")
+    # git shows where a clone was cut off as a commit that adds all files.
+    if await line.git.find_cut_off(each for each, above in parents.items() if not above):
+        raise make_shallow_error()
+    changes = {each.commit: each for each in await read_changes(line.git, tuple(parents))}
+    if missing := parents.keys() - changes.keys():
+        raise CommandFailed(f"git shows nothing of the commit {min(missing)}")
+    order = {commit: number for number, commit in enumerate(parents)}
+    units = []
+    taken: set[str] = set()
+    # The oldest first: what an older one has merged, a younger one has not.
+    for index in reversed(range(count)):
+        commit = line.commits[index]
+        taken.add(commit)
+        merged = []
+        pending = list(line.parents[commit][1:])
+        while pending:
+            each = pending.pop()
+            if each not in taken and each in changes:
+                taken.add(each)
+                merged.append(changes[each])
+                pending += changes[each].parents
+        merged.sort(key=lambda change: order[change.commit])
+        units.append(Unit(index=index, change=changes[commit], merged=tuple(merged)))
+    return units[::-1]
+
+
+async def find_adding(line: MainLine, paths: Iterable[str]) -> list[Unit]:
+    """The commits of the line that change these files, the newest first, whatever their age. That
+    with which a shallow clone ends seems to add all, and is left out.
+    """
+    asked = [each for each in paths if "\n" not in each]
+    if not asked:
+        return []
+    told = await line.git.run_git(
+        *("--literal-pathspecs", "rev-list", "--first-parent", "--stdin"),
+        stdin="\n".join((line.git.head, "--", *asked, "")),
+    )
+    ids = told.parse_rows(parse_id)
+    told.parse(lambda _: [line.indexes[each] for each in ids])
+    ids = [each for each in ids if line.parents[each] or not line.is_shallow]
+    changes = await read_changes(line.git, ids)
+    return [Unit(index=line.indexes[it.commit], change=it) for it in changes]
+
+
+def make_shallow_error() -> PlanError:
+    return PlanError(
+        "the clone is shallow, and lacks commits since the last releases",
+        hint="Fetch all of it: `fetch-depth: 0` below `with` of actions/checkout, `GIT_DEPTH: 0` "
+        "in a job of GitLab, or `git fetch --unshallow --tags`.",
+        problem=Problem.SHALLOW_HISTORY,
+    )
+
+
+async def read_changes(commits: Commits, ids: Sequence[str]) -> list[Change]:
+    """Of these commits, in their order. Raises CommandFailed."""
+    slots = asyncio.Semaphore(_SIDE_BY_SIDE)
+
+    async def read_parts(ids: Sequence[str], most: int) -> list[Change]:
+        parts = [ids[start : start + most] for start in range(0, len(ids), most)]
+        return [change for found in await gather_all(map(read, parts)) for change in found]
+
+    async def read(part: Sequence[str]) -> list[Change]:
+        try:
+            async with slots:
+                told = await commits.log_files(part)
+                return told.parse(_parse_log)
+        except CommandFailed:
+            if len(part) == 1:
+                raise
+        # Some have longer messages or more files.
+        return await read_parts(part, max(1, len(part) // 8))
+
+    return await read_parts(ids, _AT_ONCE)
+
+
+def _parse_log(log: str) -> list[Change]:
+    """Of a tag of a tag, git shows the commit that it leads to, and of one that leads to none
+    nothing. https://git-scm.com/docs/git-log#Documentation/git-log.txt--z
+    """
+    fields = log.split("\0")
+    changes: list[Change] = []
+    at = 0
+    while at + 2 < len(fields):
+        _, commit, *parents = fields[at].split()
+        time, message = fields[at + 1 : at + 3]
+        at += 3
+        files: list[tuple[str, str]] = []
+        # Only a status has one letter; the next commit begins with its name.
+        while at + 1 < len(fields) and len(status := fields[at].lstrip("\n")) == 1:
+            files.append((status, fields[at + 1]))
+            at += 2
+        change = Change(
+            commit=parse_id(commit),
+            parents=tuple(parents),
+            time_s=int(time) if time.isascii() and time.isdigit() else 0,
+            message=message,
+            files=tuple(path for _, path in files),
+            added=tuple(path for status, path in files if status == "A"),
+        )
+        changes.append(change)
+    if "".join(fields[at:]).strip():
+        raise ValueError("no commit")
+    return changes

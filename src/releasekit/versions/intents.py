@@ -1,0 +1,264 @@
+"""What the commits and change files since the last releases ask for, package by package."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from releasekit.decided import Intent, Source
+from releasekit.versions.change_files import is_change_file, read_directory, resolve
+from releasekit.versions.history import Unit, find_adding, read_line, read_units
+from releasekit.versions.messages import find_pull_request, find_reverted, read_message
+from releasekit.versions.released import find_releases
+from releasekit.versions.statements import (
+    Statements,
+    cancel_reverts,
+    drop_written,
+    is_ours,
+    read_unit,
+    sort_by_package,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from releasekit.config.version_options import VersionOptions
+    from releasekit.decided import Standing
+    from releasekit.git.commits import Commits
+    from releasekit.model import Package, PackageId
+    from releasekit.versions.candidates import Candidate
+    from releasekit.versions.change_files import ChangeFile, Entry
+    from releasekit.versions.history import MainLine
+    from releasekit.versions.owners import Owners
+    from releasekit.versions.released import FindPublished
+    from releasekit.versions.statements import Statement
+
+    Named = tuple[ChangeFile, Entry, PackageId]
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """`files` are the change files, by their paths from the root, each with the names in it that
+    ask for something and their packages, None for one of another part of the repository. `units`
+    are the commits since the oldest of the last releases, the newest first.
+    """
+
+    candidates: Mapping[PackageId, Candidate]
+    files: Mapping[str, Mapping[str, PackageId | None]]
+    units: Sequence[Unit]
+
+    @property
+    def standings(self) -> list[Standing]:
+        return [each.standing for each in self.candidates.values()]
+
+    @property
+    def intents(self) -> list[Intent]:
+        return [intent for each in self.candidates.values() for intent in each.intents]
+
+    @property
+    def ages(self) -> dict[str, int]:
+        """How many of the first-parent line are younger than what brought each commit in."""
+        return {it.commit: unit.index for unit in self.units for it in (unit.change, *unit.merged)}
+
+
+async def collect_intents(
+    candidates: Sequence[Candidate],
+    packages: Sequence[Package],
+    commits: Commits,
+    owners: Owners,
+    options: VersionOptions,
+    root: Path,
+    *,
+    find_published: FindPublished,
+    title: str = "",
+    is_part: bool = False,
+) -> Collected:
+    """`packages` are all that lie here, and `title` is what HEAD is going to be called once it is
+    squashed. Where they are a part of what the repository has (`is_part`), change files may name
+    others, and are kept for them. Change files are those that are checked out, unless `commits` are
+    of another head.
+
+    Raises PlanError for change files that cannot be used and for a history that does not reach
+    back, and CommandFailed.
+    """
+    line = await read_line(commits)
+    candidates = await find_releases(candidates, packages, line, root, find_published)
+    units = await read_units(line, max((each.release.base for each in candidates), default=0))
+    is_titled = read_message(title) or find_reverted(title)
+    if units and is_titled and not is_ours(units[0], line):
+        change = units[0].change
+        units[0] = Unit(index=0, change=replace(change, message=title, parents=change.parents[:1]))
+    place = f"{(root.relative_to(commits.top) / options.directory).as_posix()}/"
+    statements = [
+        each
+        for unit in units
+        if options.changes == "commits"
+        or (options.changes == "both" and not _list_added(unit, place))
+        if not is_ours(unit, line)
+        for each in read_unit(unit, owners, options)
+    ]
+    statements = await drop_written(statements, candidates, commits)
+    known = Statements(statements)
+    files: Sequence[ChangeFile] = ()
+    named: Sequence[Named] = ()
+    if options.changes != "commits":
+        files = await read_directory(root / options.directory, root, commits)
+        ids = [each.id for each in packages]
+        named = resolve(files, [each.id for each in candidates], ids, is_part=is_part)
+    by_file, replaced = await _read_files(named, candidates, known, units, place, line, root)
+    rest = sort_by_package([each for each in statements if each not in replaced], units, candidates)
+    return Collected(
+        {
+            each.id: _ask(each, by_file.get(each.id, ()), rest.get(each.id, ()), known)
+            for each in candidates
+        },
+        _list_waiting(files, named),
+        units,
+    )
+
+
+def _list_added(unit: Unit, place: str) -> list[str]:
+    """The change files that it adds below `place`."""
+    return [
+        path
+        for path in unit.change.added
+        if path.startswith(place) and is_change_file(path.removeprefix(place))
+    ]
+
+
+async def _read_files(
+    named: Iterable[Named],
+    candidates: Iterable[Candidate],
+    known: Statements,
+    units: Sequence[Unit],
+    place: str,
+    line: MainLine,
+    root: Path,
+) -> tuple[Mapping[PackageId, Sequence[Intent]], Collection[Statement]]:
+    """What change files ask for, and the statements of commits that they replace. `named` are also
+    those of other packages; `place` is the directory of change files as git has it.
+    """
+    by_id = {each.id: each for each in candidates}
+    own = [(file, entry, by_id[package]) for file, entry, package in named if package in by_id]
+    # Deciding takes a file, or the lines of what it decided, away: what is there is asked for,
+    # whichever commits have it. Prereleases leave it.
+    told = await _find_told(
+        {
+            (each.id, file.path): each.release.fresh
+            for file, _, each in own
+            if not each.release.version or each.release.fresh != each.release.base
+        },
+        line,
+        root,
+    )
+    below = root.relative_to(line.git.top)
+    paths = {file.path: (below / file.path).as_posix() for file, _, _ in own}
+    adding = await _find_adding({*paths.values()}, units, place, line)
+    found: defaultdict[PackageId, list[Intent]] = defaultdict(list)
+    replaced: set[Statement] = set()
+    for file, entry, each in own:
+        spoken = known.find(file.replaces_commit, file.replaces_pull_request)
+        replaced.update(spoken)
+        found[each.id].append(
+            Intent(
+                package=each.id,
+                level=entry.level,
+                source=_describe_file(file, adding.get(paths[file.path]), spoken),
+                exact=entry.exact,
+                fresh=(each.id, file.path) not in told,
+            )
+        )
+    return found, replaced
+
+
+async def _find_told(
+    asked: Mapping[tuple[PackageId, str], int], line: MainLine, root: Path
+) -> set[tuple[PackageId, str]]:
+    """Of packages with change files, those whose file the commit at this index of the line has, on
+    which a prerelease was decided; at -1, where no commit has that, all of them.
+    """
+    names = {
+        (package, path): line.git.name_object(line.commits[index], root / path)
+        for (package, path), index in asked.items()
+        if 0 <= index < len(line.commits)
+    }
+    there = await line.git.read_blobs(names.values())
+    told = {pair for pair, name in names.items() if there.get(name) is not None}
+    return told | {pair for pair, index in asked.items() if index < 0}
+
+
+async def _find_adding(
+    paths: Collection[str], units: Iterable[Unit], place: str, line: MainLine
+) -> dict[str, Unit]:
+    """The newest commit of the line that has added each of these change files."""
+    adding: dict[str, Unit] = {}
+    for unit in units:
+        for path in _list_added(unit, place):
+            adding.setdefault(path, unit)
+    older = {*paths} - adding.keys()
+    for unit in await find_adding(line, sorted(older)):
+        for path in older.intersection(unit.change.added):
+            adding.setdefault(path, unit)
+    return adding
+
+
+def _describe_file(file: ChangeFile, added_by: Unit | None, spoken: Sequence[Statement]) -> Source:
+    """With the commit that it speaks in place of, or that added it."""
+    change = added_by.change if added_by else None
+    replaced = spoken[0].unit.change.commit if spoken else file.replaces_commit
+    return Source(
+        title=file.title,
+        text=file.text,
+        path=file.path,
+        commit=replaced or (change.commit if change else ""),
+        pull_request=file.replaces_pull_request
+        or (find_pull_request(change.message) if change else 0),
+        time_s=change.time_s if change else 0,
+    )
+
+
+def _list_waiting(
+    files: Iterable[ChangeFile], named: Iterable[Named]
+) -> dict[str, dict[str, PackageId | None]]:
+    """As `Collected.files`."""
+    resolved = {(file.path, entry.name): package for file, entry, package in named}
+    return {
+        file.path: {
+            entry.name: package
+            for entry in file.entries
+            if (package := resolved.get((file.path, entry.name))) is None
+            or entry.level
+            or entry.exact
+            or file.replaces_commit
+            or file.replaces_pull_request
+        }
+        for file in files
+    }
+
+
+def _ask(
+    candidate: Candidate,
+    by_file: Sequence[Intent],
+    statements: Sequence[Statement],
+    known: Statements,
+) -> Candidate:
+    """The candidate with what is asked of it, by change files and by commits."""
+    intents, unread = [*by_file], []
+    release = candidate.release
+    for each in cancel_reverts(statements, known, release.tagged):
+        late = each.unit.index >= release.tagged
+        if each.level is not None:
+            intents.append(
+                Intent(
+                    package=candidate.id,
+                    level=each.level,
+                    source=each.source,
+                    late=late,
+                    fresh=each.unit.index < release.fresh,
+                )
+            )
+        elif not late:
+            unread.append(each.source)
+    return replace(candidate, intents=tuple(intents), unread=tuple(unread))

@@ -1,0 +1,124 @@
+"""What a plan says of changes that came after the versions of a release were decided: merged beside
+a release pull request, they would go out with it unseen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from releasekit.errors import CommandFailed, ConfigError, PlanError
+from releasekit.git.commits import Commits
+from releasekit.git.versions import find_first_commits
+from releasekit.host.files import repository_of
+from releasekit.model import Action, PackageWarning, WarningName
+from releasekit.report.text import few
+from releasekit.text.escape import clip
+from releasekit.text.numbering import numbering_of
+from releasekit.versions.decision import decide_versions
+from releasekit.versions.history import make_shallow_error, read_line
+from releasekit.versions.release_branch import read_bases
+from releasekit.versions.scope import make_scope
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from releasekit.config.config import Config
+    from releasekit.ecosystems.interface import Services, Target
+    from releasekit.model import Package, PackageId, Plan, PlannedPackage
+    from releasekit.plan.holdings import Tree
+    from releasekit.versions.decision import Decided
+
+_MOST_TITLES: Final = 3
+_TITLE_CHARS: Final = 100
+
+
+async def add_late_changes(
+    plan: Plan, config: Config, targets: Mapping[str, Target], services: Services, tree: Tree
+) -> Plan:
+    """A package of which such a change would have raised the version is refused until the next
+    release pull request has done so; another one is warned about. Only versions count whose commit
+    says which commit they were decided on; without any, `plan.source.has_base` is False.
+    """
+    new = {
+        each.package.id: each.package
+        for each in plan.packages
+        if each.action is Action.PUBLISH and each.published is None
+    }
+    top = repository_of(config.root)
+    # Without a commit, nothing came after anything.
+    if not new or top is None or not plan.commit:
+        return plan
+    commits = Commits(top, services.processes)
+    try:
+        versions = {each: targets[each.id.ecosystem].version_at for each in new.values()}
+        line = await read_line(commits)
+        wrote = await find_first_commits(versions, commits)
+        stated = await read_bases(commits, filter(None, wrote.values()))
+        # How many commits are younger than what each version was decided on.
+        bases = {
+            package: line.indexes[base]
+            for package, commit in wrote.items()
+            if (base := stated.get(commit, "")) in line.indexes
+        }
+        if line.is_shallow and len(bases) < len(new):
+            raise make_shallow_error()
+        if not bases:
+            return plan
+        scope = await make_scope(config, targets, services, commits, tree)
+        published = {(each.id, each.version): None for each in scope.public}
+        asked = {
+            (it.package.id, it.package.version): it.published is not None for it in plan.packages
+        }
+        scope = replace(scope, published={**published, **asked})
+        decided = await decide_versions(scope, only_asked=True)
+    except (CommandFailed, ConfigError, PlanError) as error:
+        why = f"{error}. {error.hint}" if error.hint else error
+        note = f"it is unknown what came after these versions were decided: {why}"
+        return replace(plan, notes=(*plan.notes, note))
+    late = _find_late(decided, bases)
+    raised = {
+        package: version
+        for package, version in decided.view.to_write.items()
+        if package in new and _is_raised(new[package], version)
+    }
+
+    def tell(planned: PlannedPackage) -> PlannedPackage:
+        package = planned.package
+        titles = few(late.get(package.id, []), _MOST_TITLES)
+        asked = raised.get(package.id, "")
+        raises = f"asks for {asked}: merge the next release pull request, which writes that"
+        what = raises if asked else "goes out with it"
+        message = f"{titles} came after {package.version} was decided, and {what}"
+        warning = PackageWarning(name=WarningName.LATE_CHANGE, message=message)
+        # Without changelogs, nothing would have told of it anyway.
+        is_missed = titles and (asked or config.versioning.changelog != "none")
+        told = config.levels.apply([warning]) if is_missed else ()
+        if told and asked:
+            planned = replace(planned, action=Action.REFUSE, reason=message)
+        return replace(planned, warnings=(*planned.warnings, *told))
+
+    return replace(plan, packages=tuple(map(tell, plan.packages)))
+
+
+def _is_raised(package: Package, version: str) -> bool:
+    """Whether the version leads to a higher stable one: a further prerelease of the same one does
+    not.
+    """
+    numbering = numbering_of(package.id.ecosystem)
+    written, asked = (
+        numbering.order(numbering.stable(each)) for each in (package.version, version)
+    )
+    return asked > written
+
+
+def _find_late(decided: Decided, bases: Mapping[PackageId, int]) -> dict[PackageId, list[str]]:
+    """The titles of what came after the base of each package."""
+    ages = decided.collected.ages
+    found: dict[PackageId, list[str]] = {}
+    for intent in decided.collected.intents:
+        base = bases.get(intent.package, 0)
+        asks = intent.level or intent.exact
+        if asks and ages.get(intent.source.commit, base) < base:
+            found.setdefault(intent.package, []).append(clip(intent.source.title, _TITLE_CHARS))
+    return found
