@@ -27,8 +27,9 @@ from releasekit.plan.registries import ask_all
 from releasekit.plan.unlisted_packages import find_unlisted, mark_unread
 from releasekit.problems import Problem
 from releasekit.report.text import describe_private, few
-from releasekit.versions.released import UNSAID, list_own_tags, name_unsaid
+from releasekit.versions.released import UNSAID, name_unsaid
 from releasekit.versions.scope import find_branch
+from releasekit.versions.tags import list_own_tags
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
