@@ -14,7 +14,7 @@ import pytest
 from processes import PATIENCE_S
 from releasekit.__main__ import main
 from releasekit.decided import Level
-from releasekit.versions.change_files import Entry, read_change_file
+from releasekit.versions.change_files import ChangeEntry, read_change_file
 from workspaces import write_json, write_member
 
 if TYPE_CHECKING:
@@ -210,9 +210,9 @@ def test_a_person_is_asked_for_everything_and_again_where_it_is_wrong(
     found = read_change_file(path.name, path.read_text())
     assert found.text == "Icons are ES modules only."
     assert found.entries == (
-        Entry(name="@acme/icons", level=Level.MAJOR, line=2),
-        Entry(name="acme-core", exact="2.0.0", line=3),
-        Entry(name="pypi:measure", level=Level.NONE, line=4),
+        ChangeEntry(name="@acme/icons", level=Level.MAJOR, line=2),
+        ChangeEntry(name="acme-core", exact="2.0.0", line=3),
+        ChangeEntry(name="pypi:measure", level=Level.NONE, line=4),
     )
 
 

@@ -16,8 +16,8 @@ from releasekit.model import PackageId
 from releasekit.problems import Problem
 from releasekit.versions.change_files import (
     MAX_CHARS,
+    ChangeEntry,
     ChangeFile,
-    Entry,
     choose_name,
     drop_entries,
     format_change_file,
@@ -129,8 +129,8 @@ def test_line_ends_and_a_byte_order_mark_change_nothing(text: str) -> None:
 
 def test_a_level_has_its_line_and_an_exact_version_none() -> None:
     assert read_change_file(PATH, OURS).entries[:2] == (
-        Entry(name="@acme/icons", level=Level.NONE, line=2),
-        Entry(name="pypi:acme-core", exact="2.0.0", line=5),
+        ChangeEntry(name="@acme/icons", level=Level.NONE, line=2),
+        ChangeEntry(name="pypi:acme-core", exact="2.0.0", line=5),
     )
 
 
@@ -364,7 +364,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\
 @given(st.dictionaries(NAMES, LEVELS | EXACT, max_size=5), TEXTS)
 def test_what_is_written_is_read_back(asked: dict[str, tuple[Level, str]], text: str) -> None:
     written = [
-        Entry(name=name, level=level, exact=exact, line=line)
+        ChangeEntry(name=name, level=level, exact=exact, line=line)
         for line, (name, (level, exact)) in enumerate(asked.items(), 2)
     ]
     found = read_change_file(PATH, format_change_file(written, text))
@@ -373,8 +373,8 @@ def test_what_is_written_is_read_back(asked: dict[str, tuple[Level, str]], text:
 
 def test_what_is_written_is_what_changesets_writes() -> None:
     asked = [
-        Entry(name="@acme/icons", level=Level.MAJOR),
-        Entry(name="@acme/ui", level=Level.MINOR),
+        ChangeEntry(name="@acme/icons", level=Level.MAJOR),
+        ChangeEntry(name="@acme/ui", level=Level.MINOR),
     ]
     text = "\nIcons are ES modules only.\n\nWrite `import` in place of `require`.\n\n"
     assert format_change_file(asked, text) == CHANGESETS

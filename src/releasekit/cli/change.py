@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from releasekit.cli.session import Session
     from releasekit.config.config import Config, PlanConfig
     from releasekit.model import Package
-    from releasekit.versions.change_files import Entry
+    from releasekit.versions.change_files import ChangeEntry
 
 _USAGE: Final = 'Write releasekit change --package NAME=LEVEL --text "what changed".'
 
@@ -163,7 +163,7 @@ async def _ask(terminal: Terminal, question: str) -> str:
     )
 
 
-def _write(directory: Path, entries: Sequence[Entry], text: str) -> Path:
+def _write(directory: Path, entries: Sequence[ChangeEntry], text: str) -> Path:
     try:
         path = directory / choose_name(text, durable.names(directory))
         durable.make_directory(directory)

@@ -18,7 +18,7 @@ from releasekit.report.preview import Preview, preview_markdown, preview_outputs
 from releasekit.report.remarks import warning_annotations
 from releasekit.report.versions import versions_outputs
 from releasekit.versions.addition import find_addition, find_silent, list_shared
-from releasekit.versions.change_files import Entry, format_change_file
+from releasekit.versions.change_files import ChangeEntry, format_change_file
 from releasekit.versions.decision import decide_versions
 from releasekit.versions.scope import look_back
 
@@ -76,7 +76,7 @@ def _find_page(
         return ""
     if not REPOSITORY.fullmatch(request.repository):
         return ""
-    entries = [Entry(name=str(each.id), level=Level.PATCH) for each in silent]
+    entries = [ChangeEntry(name=str(each.id), level=Level.PATCH) for each in silent]
     return page_of_new_file(
         f"{session.ci.server}/{request.repository}",
         request.branch,

@@ -50,7 +50,7 @@ async def find_first_commits(
     as git knows them again. Raises CommandFailed.
     """
     walks = [_Walk(package, version_at) for package, version_at in wanted.items()]
-    head = await commits.read_head()
+    head = await commits.read_head() if walks else ""
     if head:
         line = _Line(commits, head)
         await line.visit(walks, _Walk.begin)

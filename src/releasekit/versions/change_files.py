@@ -64,7 +64,7 @@ _MOST_DEEP: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class ChangeEntry:
     """What is asked for one package, named as in the file: a level, or `exact`ly this version, as
     it is written there.
     """
@@ -83,7 +83,7 @@ class ChangeFile:
     """
 
     path: str
-    entries: tuple[Entry, ...]
+    entries: tuple[ChangeEntry, ...]
     text: str
     title: str
     replaces_commit: str = ""
@@ -115,7 +115,7 @@ def read_change_file(path: str, text: str) -> ChangeFile:
             'Write one line `"name": minor` for each package there, and the text below.',
         )
     begin, end = fences
-    entries: list[Entry] = []
+    entries: list[ChangeEntry] = []
     refused: list[PlanError] = []
     for number, line in enumerate(lines[begin + 1 : end], begin + 2):
         if line.strip() and not line.lstrip().startswith("#"):
@@ -138,14 +138,14 @@ def read_change_file(path: str, text: str) -> ChangeFile:
     )
 
 
-def make_entry(name: str, word: str, line: int = 0) -> Entry | None:
+def make_entry(name: str, word: str, line: int = 0) -> ChangeEntry | None:
     """What `word` asks for the package; None where it is neither a level nor a version."""
     if word in LEVELS:
-        return Entry(name=name, level=LEVELS[word], line=line)
-    return Entry(name=name, exact=word, line=line) if _EXACT.fullmatch(word) else None
+        return ChangeEntry(name=name, level=LEVELS[word], line=line)
+    return ChangeEntry(name=name, exact=word, line=line) if _EXACT.fullmatch(word) else None
 
 
-def _read_entry(where: str, line: str, number: int) -> Entry:
+def _read_entry(where: str, line: str, number: int) -> ChangeEntry:
     found = _ENTRY.fullmatch(line)
     shown = clip(visible(line), 100)
     if found is None or ".." in found["name"] or not found["name"].isprintable():
@@ -179,7 +179,7 @@ def resolve(
     everything: Iterable[PackageId],
     *,
     is_part: bool = False,
-) -> list[tuple[ChangeFile, Entry, PackageId]]:
+) -> list[tuple[ChangeFile, ChangeEntry, PackageId]]:
     """Each entry with its package. What gets no version, private or left out of this run, has its
     name only where no `versioned` package has it. Raises PlanError with all that name no package,
     several, or one twice. Where `everything` `is_part` of what the repository has, names of others
@@ -193,7 +193,7 @@ def resolve(
     for package in versioned:
         for name in (str(package), package.name) if package.ecosystem == "go" else ():
             by_base.setdefault(_MAJOR.sub("", name), []).append(package)
-    found: list[tuple[ChangeFile, Entry, PackageId]] = []
+    found: list[tuple[ChangeFile, ChangeEntry, PackageId]] = []
     refused: list[PlanError] = []
     for file in files:
         seen: dict[PackageId, int] = {}
@@ -224,7 +224,7 @@ def _refuse(message: str, hint: str) -> PlanError:
     return PlanError(message, hint=hint, problem=Problem.CHANGE_FILE)
 
 
-def format_change_file(entries: Iterable[Entry], text: str) -> str:
+def format_change_file(entries: Iterable[ChangeEntry], text: str) -> str:
     """What `read_change_file` reads back."""
     lines = [f'"{each.name}": {each.exact or each.level}' for each in entries]
     return "\n".join([_FENCE, *lines, _FENCE, "", text.strip(), ""])

@@ -24,7 +24,7 @@ _SIDE_BY_SIDE: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class CommitChange:
     """One commit. `files` are those that differ from its first parent, relative to the top of the
     repository, and `added` those of them that were not there.
     """
@@ -44,8 +44,8 @@ class Unit:
     """
 
     index: int
-    change: Change
-    merged: tuple[Change, ...] = ()
+    change: CommitChange
+    merged: tuple[CommitChange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,15 +132,15 @@ def make_shallow_error() -> PlanError:
     )
 
 
-async def read_changes(commits: Commits, ids: Sequence[str]) -> list[Change]:
+async def read_changes(commits: Commits, ids: Sequence[str]) -> list[CommitChange]:
     """Of these commits, in their order. Raises CommandFailed."""
     slots = asyncio.Semaphore(_SIDE_BY_SIDE)
 
-    async def read_parts(ids: Sequence[str], most: int) -> list[Change]:
+    async def read_parts(ids: Sequence[str], most: int) -> list[CommitChange]:
         parts = [ids[start : start + most] for start in range(0, len(ids), most)]
         return [change for found in await gather_all(map(read, parts)) for change in found]
 
-    async def read(part: Sequence[str]) -> list[Change]:
+    async def read(part: Sequence[str]) -> list[CommitChange]:
         try:
             async with slots:
                 told = await commits.log_files(part)
@@ -154,12 +154,12 @@ async def read_changes(commits: Commits, ids: Sequence[str]) -> list[Change]:
     return await read_parts(ids, _AT_ONCE)
 
 
-def _parse_log(log: str) -> list[Change]:
+def _parse_log(log: str) -> list[CommitChange]:
     """Of a tag of a tag, git shows the commit that it leads to, and of one that leads to none
     nothing. https://git-scm.com/docs/git-log#Documentation/git-log.txt--z
     """
     fields = log.split("\0")
-    changes: list[Change] = []
+    changes: list[CommitChange] = []
     at = 0
     while at + 2 < len(fields):
         _, commit, *parents = fields[at].split()
@@ -170,7 +170,7 @@ def _parse_log(log: str) -> list[Change]:
         while at + 1 < len(fields) and len(status := fields[at].lstrip("\n")) == 1:
             files.append((status, fields[at + 1]))
             at += 2
-        change = Change(
+        change = CommitChange(
             commit=parse_id(commit),
             parents=tuple(parents),
             time_s=int(time) if time.isascii() and time.isdigit() else 0,

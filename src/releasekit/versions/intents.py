@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from releasekit.git.commits import Commits
     from releasekit.model import Package, PackageId
     from releasekit.versions.candidates import Candidate
-    from releasekit.versions.change_files import ChangeFile, Entry
+    from releasekit.versions.change_files import ChangeEntry, ChangeFile
     from releasekit.versions.history import MainLine
     from releasekit.versions.owners import Owners
     from releasekit.versions.released import FindPublished
     from releasekit.versions.statements import Statement
 
-    Named = tuple[ChangeFile, Entry, PackageId]
+    Named = tuple[ChangeFile, ChangeEntry, PackageId]
 
 
 @dataclass(frozen=True, slots=True)

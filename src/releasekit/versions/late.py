@@ -21,13 +21,14 @@ from releasekit.versions.release_branch import read_bases
 from releasekit.versions.scope import make_scope
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services, Target
     from releasekit.model import Package, PackageId, Plan, PlannedPackage
     from releasekit.plan.holdings import Tree
     from releasekit.versions.decision import Decided
+    from releasekit.versions.scope import Scope
 
 _MOST_TITLES: Final = 3
 _TITLE_CHARS: Final = 100
@@ -51,26 +52,11 @@ async def add_late_changes(
         return plan
     commits = Commits(top, services.processes)
     try:
-        versions = {each: targets[each.id.ecosystem].version_at for each in new.values()}
-        line = await read_line(commits)
-        wrote = await find_first_commits(versions, commits)
-        stated = await read_bases(commits, filter(None, wrote.values()))
-        # How many commits are younger than what each version was decided on.
-        bases = {
-            package: line.indexes[base]
-            for package, commit in wrote.items()
-            if (base := stated.get(commit, "")) in line.indexes
-        }
-        if line.is_shallow and len(bases) < len(new):
-            raise make_shallow_error()
+        bases = await _find_bases(new.values(), targets, commits)
         if not bases:
             return plan
         scope = await make_scope(config, targets, services, commits, tree)
-        published = {(each.id, each.version): None for each in scope.public}
-        asked = {
-            (it.package.id, it.package.version): it.published is not None for it in plan.packages
-        }
-        scope = replace(scope, published={**published, **asked})
+        scope = replace(scope, published=_list_published(plan, scope))
         decided = await decide_versions(scope, only_asked=True)
     except (CommandFailed, ConfigError, PlanError) as error:
         why = f"{error}. {error.hint}" if error.hint else error
@@ -84,21 +70,55 @@ async def add_late_changes(
     }
 
     def tell(planned: PlannedPackage) -> PlannedPackage:
-        package = planned.package
-        titles = few(late.get(package.id, []), _MOST_TITLES)
-        asked = raised.get(package.id, "")
-        raises = f"asks for {asked}: merge the next release pull request, which writes that"
-        what = raises if asked else "goes out with it"
-        message = f"{titles} came after {package.version} was decided, and {what}"
-        warning = PackageWarning(name=WarningName.LATE_CHANGE, message=message)
+        titles, asked = late.get(planned.package.id, []), raised.get(planned.package.id, "")
         # Without changelogs, nothing would have told of it anyway.
         is_missed = titles and (asked or config.versioning.changelog != "none")
-        told = config.levels.apply([warning]) if is_missed else ()
+        if not is_missed:
+            return planned
+        warning = _warn(planned.package, titles, asked)
+        told = config.levels.apply([warning])
         if told and asked:
-            planned = replace(planned, action=Action.REFUSE, reason=message)
+            planned = replace(planned, action=Action.REFUSE, reason=warning.message)
         return replace(planned, warnings=(*planned.warnings, *told))
 
     return replace(plan, packages=tuple(map(tell, plan.packages)))
+
+
+async def _find_bases(
+    packages: Iterable[Package], targets: Mapping[str, Target], commits: Commits
+) -> dict[PackageId, int]:
+    """How many commits are younger than what each version was decided on, where its commit says
+    that. Raises PlanError in a clone that may lack such a commit, and CommandFailed.
+    """
+    versions = {each: targets[each.id.ecosystem].version_at for each in packages}
+    line = await read_line(commits)
+    wrote = await find_first_commits(versions, commits)
+    stated = await read_bases(commits, filter(None, wrote.values()))
+    bases = {
+        package: line.indexes[base]
+        for package, commit in wrote.items()
+        if (base := stated.get(commit, "")) in line.indexes
+    }
+    if line.is_shallow and len(bases) < len(versions):
+        raise make_shallow_error()
+    return bases
+
+
+def _list_published(plan: Plan, scope: Scope) -> dict[tuple[PackageId, str], bool | None]:
+    """What the plan knows of it: no registry is asked again."""
+    found: dict[tuple[PackageId, str], bool | None]
+    found = {(each.id, each.version): None for each in scope.public}
+    for each in plan.packages:
+        found[each.package.id, each.package.version] = each.published is not None
+    return found
+
+
+def _warn(package: Package, titles: Sequence[str], asked: str) -> PackageWarning:
+    """`asked` is the version that changes of these titles ask for, empty where they raise none."""
+    raises = f"asks for {asked}: merge the next release pull request, which writes that"
+    what = raises if asked else "goes out with it"
+    told = f"{few(titles, _MOST_TITLES)} came after {package.version} was decided, and {what}"
+    return PackageWarning(name=WarningName.LATE_CHANGE, message=told)
 
 
 def _is_raised(package: Package, version: str) -> bool:
@@ -115,10 +135,13 @@ def _is_raised(package: Package, version: str) -> bool:
 def _find_late(decided: Decided, bases: Mapping[PackageId, int]) -> dict[PackageId, list[str]]:
     """The titles of what came after the base of each package."""
     ages = decided.collected.ages
-    found: dict[PackageId, list[str]] = {}
-    for intent in decided.collected.intents:
-        base = bases.get(intent.package, 0)
-        asks = intent.level or intent.exact
-        if asks and ages.get(intent.source.commit, base) < base:
-            found.setdefault(intent.package, []).append(clip(intent.source.title, _TITLE_CHARS))
-    return found
+    return {
+        package: [
+            clip(each.source.title, _TITLE_CHARS)
+            for each in candidate.intents
+            if (each.level or each.exact)
+            and ages.get(each.source.commit, bases[package]) < bases[package]
+        ]
+        for package, candidate in decided.collected.candidates.items()
+        if package in bases
+    }

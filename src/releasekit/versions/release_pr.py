@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from releasekit.announce.forge import LookAgain
 from releasekit.announce.post_release import open_github
@@ -31,7 +31,7 @@ from releasekit.model import MAX_MANIFEST_BYTES
 from releasekit.report.release_pr import DONE, Kept, write_body, write_title
 from releasekit.report.text import packages
 from releasekit.text.escape import visible
-from releasekit.versions.change_files import Entry, format_change_file
+from releasekit.versions.change_files import ChangeEntry, format_change_file
 from releasekit.versions.edit import write_notes
 from releasekit.versions.release_branch import (
     ReleaseBranch,
@@ -89,6 +89,15 @@ class _Overtaken(LookAgain):
     """A newer run has moved the branch, and this one may have written over what it says."""
 
 
+class _Situation(NamedTuple):
+    """HEAD, the newest commit of the branch that it is to be merged into, and what stands there."""
+
+    head: str
+    tip: str
+    there: ReleaseBranch
+    pull: ForgePullRequest | None
+
+
 @dataclass(frozen=True, slots=True)
 class Keeper:
     """Keeps the pull request from `branch` into the branch `into`. `page` is where a person writes
@@ -120,7 +129,7 @@ class Keeper:
         address = require_safe(f"{at.page}.git", name=SERVER_URL)
         clone = ForgeRepository(str(address), token, place, services.git, services.retries)
         path = f"{scope.config.versioning.directory}/change.md"
-        entries = [Entry(name=str(bump.package), level=Level.PATCH) for bump in bumps[:1]]
+        entries = [ChangeEntry(name=str(bump.package), level=Level.PATCH) for bump in bumps[:1]]
         return cls(
             decided=decided,
             edits=edits,
@@ -141,13 +150,12 @@ class Keeper:
         overtaken = False
         for _ in range(_LOOKS - 1):
             try:
-                return await self._look_and_act(restores=overtaken)
+                return await self._act(await self._look(), restores=overtaken)
             except LookAgain as error:
                 overtaken |= isinstance(error, _Overtaken)
-        return await self._look_and_act(restores=overtaken)
+        return await self._act(await self._look(), restores=overtaken)
 
-    async def _look_and_act(self, *, restores: bool) -> Kept:
-        """It `restores` what a newer run has written, where this one may have written over it."""
+    async def _look(self) -> _Situation:
         seen = await self.clone.list_branches(self.into, self.branch)
         here = await self.commits.find_existing(seen.values())
         if lacking := set(seen.values()) - here:
@@ -166,13 +174,18 @@ class Keeper:
             and await self.forge.has_merged(self.branch, self.into, there.head)
         ):
             there = ReleaseBranch(head=there.head)  # squashed or rebased, and not deleted
+        return _Situation(head, tip, there, pull)
+
+    async def _act(self, seen: _Situation, *, restores: bool) -> Kept:
+        """It `restores` what a newer run has written, where this one may have written over it."""
+        there, pull = seen.there, seen.pull
         if there.is_edited:
             words = (
                 f"{self.branch} has commits of somebody else, and stays as it is: merge it as it "
                 "is, or delete it"
             )
             return Kept("edited", words, pull)
-        if newer := await self._find_newer(there.base, head, tip):
+        if newer := await self._find_newer(there.base, seen.head, seen.tip):
             if restores and pull and there.text:
                 body = await self.forge.fetch_text(there.text)
                 await self._say(pull, there.head, title=there.title, body=body)
@@ -183,19 +196,26 @@ class Keeper:
             each.path: Object("blob", each.data).id if each.data is not None else ""
             for each in self.edits
         }
-        edits, base, made = name_edits(names), there.base, ""
+        edits, title = (
+            name_edits(names),
+            write_title(self.decided.view, self.decided.scope.config.versioning.title),
+        )
         # One that was made on HEAD would be no nearer to the newest commit.
-        is_behind = pull is not None and pull.is_behind and base != head
-        moves = edits != there.edits or is_behind
-        title = write_title(self.decided.view, self.decided.scope.config.versioning.title)
-        if moves:
-            base = head
-            tree = (await self.commits.run_git("rev-parse", f"{head}^{{tree}}")).parse(parse_id)
-            body = self._write_body(pull.author if pull else "", base)
-            trailers = write_trailers(base, edits, await self.forge.keep_text(body))
-            made = await self.forge.commit(head, tree, self.edits, f"{title}\n\n{trailers}\n")
-            await self.forge.move(self.branch, there.head, made)
-        return await self._write(pull, title, base, made if moves else there.head, moved=moves)
+        is_behind = pull is not None and pull.is_behind and there.base != seen.head
+        if edits == there.edits and not is_behind:
+            return await self._write(pull, title, there.base, there.head, moved=False)
+        made = await self._move(seen, title, edits)
+        return await self._write(pull, title, seen.head, made, moved=True)
+
+    async def _move(self, seen: _Situation, title: str, edits: str) -> str:
+        """The commit on HEAD that the branch is at afterwards; `edits` names what it changes."""
+        base = seen.head
+        tree = (await self.commits.run_git("rev-parse", f"{base}^{{tree}}")).parse(parse_id)
+        body = self._write_body(seen.pull.author if seen.pull else "", base)
+        trailers = write_trailers(base, edits, await self.forge.keep_text(body))
+        made = await self.forge.commit(base, tree, self.edits, f"{title}\n\n{trailers}\n")
+        await self.forge.move(self.branch, seen.there.head, made)
+        return made
 
     async def _find_newer(self, base: str, head: str, tip: str) -> str:
         """The commit that another run has decided on, or is going to; empty where HEAD is to be

@@ -14,7 +14,7 @@ from releasekit.text.numbering import numbering_of
 from releasekit.versions.candidates import LastRelease
 from releasekit.versions.history import make_shallow_error
 from releasekit.versions.release_branch import read_bases
-from releasekit.versions.tags import Place, Tag, canonicalize, find_alike, read_tags
+from releasekit.versions.tags import Place, VersionTag, canonicalize, find_alike, read_tags
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -61,27 +61,26 @@ async def find_releases(
     }
     # Of these, what is published was not tagged: a run died, or tags are not made any more.
     pending = [each for each in candidates if each.id in last and _is_pending(each, last[each.id])]
-    first: Mapping[PackageId, str] = {}
-    if asked := [*untagged, *pending]:
-        first = await find_first_commits({it.package: it.version_at for it in asked}, line.git)
+    asked = [*untagged, *pending]
+    first = await find_first_commits({it.package: it.version_at for it in asked}, line.git)
     unsure = [*untagged, *(each for each in pending if first[each.id])]
-    published = await find_published([each.package for each in unsure]) if unsure else {}
-    for each in unsure:
-        if each.id in releases and published[each.id]:
+    published = await find_published([each.package for each in unsure])
+    for each in pending:
+        if published.get(each.id):
             index = line.indexes.get(first[each.id], 0)
             releases[each.id] = _release_pending(each, releases[each.id], index)
     releases |= await _find_untagged(untagged, first, published, tags, line)
     found = [replace(each, release=releases[each.id]) for each in candidates]
     fresh = await _find_fresh([each for each in found if each.label], tags, line)
     return [
-        replace(each, release=replace(each.release, fresh=fresh[each.id]))
-        if each.id in fresh
-        else each
+        replace(each, release=replace(each.release, fresh=fresh.get(each.id, each.release.fresh)))
         for each in found
     ]
 
 
-def _release_tagged(package: PackageId, tag: Tag, tags: Tags, base: int | None) -> LastRelease:
+def _release_tagged(
+    package: PackageId, tag: VersionTag, tags: Tags, base: int | None
+) -> LastRelease:
     """`base` is None where the version was decided on the commit that is tagged."""
     place = tags.places[tag.commit]
     # Of tags that may be of others, those that no manifest in the history of HEAD speaks for.
@@ -165,7 +164,7 @@ async def _find_untagged(
 
 
 def _release_prerelease(
-    candidate: Candidate, written: str, wrote: str, tag: Tag | None, tags: Tags
+    candidate: Candidate, written: str, wrote: str, tag: VersionTag | None, tags: Tags
 ) -> LastRelease:
     """Of a package that had nothing else: the one that is written, since the commit `wrote`, or the
     highest one that has a tag.
@@ -192,7 +191,7 @@ async def _find_beginnings(
     from the commit that wrote the first one, or after the first that has a tag.
     """
     versions = {each.package: _join_prereleases(each.version_at) for each in candidates}
-    first = await find_first_commits(versions, line.git) if versions else {}
+    first = await find_first_commits(versions, line.git)
     found = {}
     for each in candidates:
         tagged = (
@@ -237,7 +236,7 @@ async def _find_fresh(
         each.id: tag for each in candidates if (tag := _read_prerelease(each, last.get(each.id)))
     }
     asked = {own[each].package: own[each].version_at for each in written}
-    first = await find_first_commits(asked, line.git) if asked else {}
+    first = await find_first_commits(asked, line.git)
     places, found = dict(tags.places), {}
     for package, tag in written.items():
         commit = first[package]
@@ -257,7 +256,7 @@ async def _find_fresh(
     return found
 
 
-def _read_prerelease(candidate: Candidate, last: Tag | None) -> Tag | None:
+def _read_prerelease(candidate: Candidate, last: VersionTag | None) -> VersionTag | None:
     """What is written as if it had a tag, where it is a prerelease by the candidate's label, and
     higher than its `last` one.
     """
@@ -267,11 +266,11 @@ def _read_prerelease(candidate: Candidate, last: Tag | None) -> Tag | None:
     stable = numbering.stable(written) if written else ""
     if not stable or numbering.find_number(written, candidate.label, stable) < 0:
         return None
-    tag = Tag(numbering.order(written), True, written, "", "", False)
+    tag = VersionTag(numbering.order(written), True, written, "", "", False)
     return tag if last is None or last.order < tag.order else None
 
 
-def _is_pending(candidate: Candidate, last: Tag) -> bool:
+def _is_pending(candidate: Candidate, last: VersionTag) -> bool:
     """Whether a higher version is written than the last one with a tag. The tag of a Go module is
     what publishes it.
     """
@@ -284,7 +283,7 @@ def _is_pending(candidate: Candidate, last: Tag) -> bool:
 
 async def _find_last(
     candidates: Sequence[Candidate], tags: Tags, commits: Commits, *, is_stable: bool = True
-) -> dict[PackageId, Tag]:
+) -> dict[PackageId, VersionTag]:
     """The highest tag of each package in the history of HEAD that is stable, or is not. Of those
     that may be of others, one at whose commit its manifests had that version.
     """
@@ -303,7 +302,7 @@ async def _find_last(
     ]
     head = commits.head
     today = await find_versions([(package, at, head) for package, at in reading], commits)
-    found: dict[PackageId, Tag] = {}
+    found: dict[PackageId, VersionTag] = {}
     # Nearly always it is the first one.
     for part in (slice(1), slice(1, None)):
         asked = [
@@ -315,16 +314,19 @@ async def _find_last(
         had = await find_versions([(package, at, it.commit) for package, at, it in asked], commits)
         for package, _, tag in asked:
             said = had[package.id, tag.commit]
-            version = canonicalize(package.id.ecosystem, said)
-            is_same = version and numbering_of(package.id.ecosystem).order(version) == tag.order
             # Where today's manifest says a version, that of then may have been another package's.
-            is_unsaid = said == today[package.id, head] == UNSAID
-            if is_same or (is_unsaid and package.id not in own):
+            is_unsaid = package.id not in own and said == today[package.id, head] == UNSAID
+            if is_unsaid or _is_version_of(tag, said, package.id.ecosystem):
                 found.setdefault(package.id, tag)
     return own | found
 
 
-def _list_higher(package: Package, own: Tag | None, tags: Tags) -> Iterator[Tag]:
+def _is_version_of(tag: VersionTag, said: str, ecosystem: str) -> bool:
+    version = canonicalize(ecosystem, said)
+    return bool(version) and numbering_of(ecosystem).order(version) == tag.order
+
+
+def _list_higher(package: Package, own: VersionTag | None, tags: Tags) -> Iterator[VersionTag]:
     """Those that may be of the package, above its `own`. Of those above what is written, younger
     ones: it may have begun again below a version that it shared with others.
     """
@@ -348,7 +350,7 @@ def name_unsaid(version_at: VersionAt) -> VersionAt:
 
 
 async def _find_bases(
-    last: Mapping[PackageId, Tag], tags: Tags, line: MainLine
+    last: Mapping[PackageId, VersionTag], tags: Tags, line: MainLine
 ) -> dict[PackageId, int]:
     """Where the decision on a released version was made on an earlier commit than the one that is
     tagged, by the trailer of that one, or of what it merges.

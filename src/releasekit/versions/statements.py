@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from releasekit.git.commits import Commits
     from releasekit.model import PackageId
     from releasekit.versions.candidates import Candidate
-    from releasekit.versions.history import Change, MainLine, Unit
+    from releasekit.versions.history import CommitChange, MainLine, Unit
     from releasekit.versions.messages import Message, Reverted
     from releasekit.versions.owners import Owners
 
@@ -47,7 +47,7 @@ class Statement:
     """
 
     unit: Unit
-    change: Change
+    change: CommitChange
     pull_request: int
     level: Level | None
     source: Source
@@ -112,7 +112,7 @@ def read_unit(unit: Unit, owners: Owners, options: VersionOptions) -> Iterator[S
             )
 
 
-def _read_messages(unit: Unit) -> list[tuple[Change, list[Message]]]:
+def _read_messages(unit: Unit) -> list[tuple[CommitChange, list[Message]]]:
     """Each commit that is to be listened to; without a message, it says nothing that is known."""
     change = unit.change
     is_merge = len(change.parents) > 1
@@ -152,7 +152,7 @@ async def drop_written(
     ]
     had = await find_versions(asked, commits)
 
-    def is_written(package: PackageId, change: Change) -> bool:
+    def is_written(package: PackageId, change: CommitChange) -> bool:
         parent = next(iter(change.parents), "")
         before, now = (had.get((package, each), "") for each in (parent, change.commit))
         return now != before and "" not in {now, before}

@@ -38,7 +38,7 @@ _MAJOR: Final = re.compile(r"v[0-9]+")
 _COMPLETED: Final = frozenset({"go.mod", "go.sum"})
 
 
-class Tag(NamedTuple):
+class VersionTag(NamedTuple):
     """Sorts by its version. Its name is that of one package alone if it `is_own`."""
 
     order: VersionKey
@@ -65,16 +65,16 @@ class Tags:
     commits that HEAD has.
     """
 
-    listed: Mapping[_Holder, Sequence[Tag]]
+    listed: Mapping[_Holder, Sequence[VersionTag]]
     holders: Mapping[PackageId, Sequence[_Holder]]
     unread: Sequence[str] = ()
     places: Mapping[str, Place] = field(default_factory=dict)
 
-    def list_own(self, package: PackageId) -> Iterator[Tag]:
+    def list_own(self, package: PackageId) -> Iterator[VersionTag]:
         """Those that name the package alone, the highest first."""
         return (tag for tag in self.listed.get(package, ()) if tag.is_own)
 
-    def list_above(self, package: PackageId, own: Tag | None = None) -> Iterator[Tag]:
+    def list_above(self, package: PackageId, own: VersionTag | None = None) -> Iterator[VersionTag]:
         """Those that may be of the package, the highest first, as far as its `own`."""
         found = merge(*(self.listed.get(it, ()) for it in self.holders[package]), reverse=True)
         return takewhile(lambda tag: own is None or tag > own, found)
@@ -154,7 +154,7 @@ class _Names:
     def sort(self, tags: Mapping[str, str]) -> Tags:
         """`tags` are names, with their commits."""
         suffixes = {"", *(suffix for _, suffix in self._meant)}
-        found: defaultdict[_Holder, list[Tag]] = defaultdict(list)
+        found: defaultdict[_Holder, list[VersionTag]] = defaultdict(list)
         unread = []
         for name, commit in tags.items():
             read = [
@@ -170,7 +170,9 @@ class _Names:
             listed.sort(reverse=True)
         return Tags(found, self._holders, unread)
 
-    def _read(self, name: str, commit: str, at: int, suffix: str) -> Iterator[tuple[_Holder, Tag]]:
+    def _read(
+        self, name: str, commit: str, at: int, suffix: str
+    ) -> Iterator[tuple[_Holder, VersionTag]]:
         """Those that the tag may be of, where its version begins at this character."""
         text = name[at:]
         those = self._meant.get((name[:at], suffix), {}) if text.endswith(suffix) else {}
@@ -182,7 +184,7 @@ class _Names:
                 numbering = numbering_of(ecosystem)
                 is_stable = not numbering.read(version).is_prerelease
                 order = numbering.order(version)
-                yield holder, Tag(order, is_own, version, name, commit, is_stable)
+                yield holder, VersionTag(order, is_own, version, name, commit, is_stable)
 
 
 async def _find_places(wanted: Collection[str], line: MainLine) -> dict[str, Place]:
