@@ -91,11 +91,11 @@ async def collect_intents(
         change = units[0].change
         units[0] = Unit(index=0, change=replace(change, message=title, parents=change.parents[:1]))
     place = f"{(root.relative_to(commits.top) / options.directory).as_posix()}/"
+    added = {unit.index: _list_added(unit, place) for unit in units}
     statements = [
         each
         for unit in units
-        if options.changes == "commits"
-        or (options.changes == "both" and not _list_added(unit, place))
+        if options.changes == "commits" or (options.changes == "both" and not added[unit.index])
         if not is_ours(unit, line)
         for each in read_unit(unit, owners, options)
     ]
@@ -107,7 +107,8 @@ async def collect_intents(
         files = await read_directory(root / options.directory, root, commits)
         ids = [each.id for each in packages]
         named = resolve(files, [each.id for each in candidates], ids, is_part=is_part)
-    by_file, replaced = await _read_files(named, candidates, known, units, place, line, root)
+    adding = {path: unit for unit in units[::-1] for path in added[unit.index]}  # the newest
+    by_file, replaced = await _read_files(named, candidates, known, adding, line, root)
     rest = sort_by_package([each for each in statements if each not in replaced], units, candidates)
     return Collected(
         {
@@ -132,13 +133,12 @@ async def _read_files(
     named: Iterable[Named],
     candidates: Iterable[Candidate],
     known: Statements,
-    units: Sequence[Unit],
-    place: str,
+    adding: Mapping[str, Unit],
     line: MainLine,
     root: Path,
 ) -> tuple[Mapping[PackageId, Sequence[Intent]], Collection[Statement]]:
     """What change files ask for, and the statements of commits that they replace. `named` are also
-    those of other packages; `place` is the directory of change files as git has it.
+    those of other packages; `adding` are the commits that have added files since the last releases.
     """
     by_id = {each.id: each for each in candidates}
     own = [(file, entry, by_id[package]) for file, entry, package in named if package in by_id]
@@ -155,7 +155,9 @@ async def _read_files(
     )
     below = root.relative_to(line.git.top)
     paths = {file.path: (below / file.path).as_posix() for file, _, _ in own}
-    adding = await _find_adding({*paths.values()}, units, place, line)
+    older = {*paths.values()} - adding.keys()
+    for unit in await find_adding(line, sorted(older)):
+        adding = {**dict.fromkeys(older.intersection(unit.change.added), unit), **adding}
     found: defaultdict[PackageId, list[Intent]] = defaultdict(list)
     replaced: set[Statement] = set()
     for file, entry, each in own:
@@ -187,21 +189,6 @@ async def _find_told(
     there = await line.git.read_blobs(names.values())
     told = {pair for pair, name in names.items() if there.get(name) is not None}
     return told | {pair for pair, index in asked.items() if index < 0}
-
-
-async def _find_adding(
-    paths: Collection[str], units: Iterable[Unit], place: str, line: MainLine
-) -> dict[str, Unit]:
-    """The newest commit of the line that has added each of these change files."""
-    adding: dict[str, Unit] = {}
-    for unit in units:
-        for path in _list_added(unit, place):
-            adding.setdefault(path, unit)
-    older = {*paths} - adding.keys()
-    for unit in await find_adding(line, sorted(older)):
-        for path in older.intersection(unit.change.added):
-            adding.setdefault(path, unit)
-    return adding
 
 
 def _describe_file(file: ChangeFile, added_by: Unit | None, spoken: Sequence[Statement]) -> Source:
