@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _AT_RUN_TIME: Final = frozenset({DependencyKind.RUNTIME, DependencyKind.INDIRECT})
 # What does not order a release where it closes a cycle.
 _GIVING_WAY: Final = frozenset({DependencyKind.PEER, DependencyKind.OPTIONAL})
+_NOWHERE: Final = Step("")
 _EDGE_ORDER: Final = attrgetter("dependent", "on", "kind", "requirement", "carry")
 
 
@@ -65,7 +66,7 @@ class _Case:
     @property
     def step(self) -> Step:
         """That of its level; without a version where there is none."""
-        return self.counted.steps.get(self.level, Step(""))
+        return self.counted.steps.get(self.level, _NOWHERE)
 
 
 @dataclass(slots=True, eq=False)

@@ -66,7 +66,7 @@ def _count_own(
     numbering = numbering_of(package.ecosystem)
     above = numbering.order(standing.released) if standing.released else None
     reasons = [*_explain(intents, exact=base.find_level(exact.order) if exact else Level.NONE)]
-    reasons += _explain_written(standing, base, is_asked=bool(reasons))
+    reasons += _explain_written(standing, base, above, is_asked=bool(reasons))
     own = next((each.exact for each in intents if each.exact), exact.version if exact else "")
     steps: dict[Level, Step] = {}
     trouble = None
@@ -76,19 +76,18 @@ def _count_own(
             if above is not None and numbering.order(version) <= above:
                 continue
             is_marked = not standing.label or numbering.read(version).is_prerelease
-            steps[level] = (
-                Step(version) if is_marked else _step_before(standing, base.members, version)
-            )
+            steps[level] = Step(version) if is_marked else _step_before(standing, base, version)
         except ValueError as error:  # a higher level may have one
             trouble = _cannot_count(package, str(error))
     fresh = [*_explain(each for each in intents if each.fresh)]
     return Counted(steps, reasons, fresh, trouble)
 
 
-def _explain_written(standing: Standing, base: _Base, *, is_asked: bool) -> Iterator[Reason]:
+def _explain_written(
+    standing: Standing, base: _Base, above: VersionKey | None, *, is_asked: bool
+) -> Iterator[Reason]:
     """Why what is written is released. What holds a place is only where somebody asks for more."""
     numbering = numbering_of(standing.package.ecosystem)
-    above = numbering.order(standing.released) if standing.released else None
     written = base.stable[standing.package].order
     # What has a tag was released, whatever it is called.
     is_placeholder = numbering.read(standing.written).is_placeholder
@@ -105,13 +104,13 @@ def _explain_written(standing: Standing, base: _Base, *, is_asked: bool) -> Iter
     yield Reason(package=standing.package, level=base.find_level(written), rule=rule)
 
 
-def _step_before(standing: Standing, members: Sequence[Standing], target: str) -> Step:
+def _step_before(standing: Standing, base: _Base, target: str) -> Step:
     """To a prerelease of a stable version. Raises ValueError for a label that its ecosystem has
     not, and for a version lower than is written.
     """
     numbering, label = numbering_of(standing.package.ecosystem), standing.label
     numbers = numbering.read(target).numbers
-    last, _ = max(_find_prerelease(each, label, numbers) for each in members)
+    last, _ = max(_find_prerelease(each, label, numbers) for each in base.members)
     own, there = _find_prerelease(standing, label, numbers)
     further = numbering.prerelease(target, label, max(last, 0) + 1)
     # What was never released, or only holds a place, may go lower.
