@@ -91,21 +91,10 @@ def _write_entry(source: Source, mark: str = "") -> str:
 
 
 def _write_markdown(text: str, end: str) -> str:
-    """One item of a list: the first paragraph, `end`, and the rest. Comments are left out; one that
-    is not closed is text.
-    """
-    text = visible_lines(text)
-    if not strip_comments([*text.split("\n"), "x"])[0][-1]:
-        text = text.replace("<!--", "<\u200b!--")
-    shown, _ = strip_comments(text.split("\n"))
-    text = "\n".join([*shown, open_fence(shown)]).strip()
-    if not text:
+    """One item of a list: the first paragraph, `end`, and the rest."""
+    lines, prose = _leave_comments_out(visible_lines(text))
+    if not any(lines):
         return ""
-    lines = [line.rstrip() for line in text.split("\n")]
-    _, prose = strip_comments(lines)
-    # Around a comment may have stood the halves of another one.
-    pairs = zip(lines, prose, strict=True)
-    lines = [line.replace("<!--", "<\u200b!--") if out else line for line, out in pairs]
     headings = _lower_headings(lines, prose)
     breaks = (at for at in range(1, len(lines)) if at in headings or (prose[at] and not lines[at]))
     end_of_first = 1 if 0 in headings else next(breaks, len(lines))
@@ -119,6 +108,19 @@ def _write_markdown(text: str, end: str) -> str:
         first += ["", end.lstrip()]
     told = [*first, *(["", *rest.split("\n")] if rest else [])]
     return "- " + "\n".join(f"  {line}" if line else "" for line in told).lstrip()
+
+
+def _leave_comments_out(text: str) -> tuple[list[str], list[bool]]:
+    """Its lines, and which are outside of fenced code. A comment that is not closed is text."""
+    if not strip_comments([*text.split("\n"), "x"])[0][-1]:
+        text = text.replace("<!--", "<\u200b!--")
+    shown, _ = strip_comments(text.split("\n"))
+    text = "\n".join([*shown, open_fence(shown)]).strip()
+    lines = [line.rstrip() for line in text.split("\n")]
+    _, prose = strip_comments(lines)
+    # Around a comment may have stood the halves of another one.
+    pairs = zip(lines, prose, strict=True)
+    return [line.replace("<!--", "<\u200b!--") if out else line for line, out in pairs], prose
 
 
 def _lower_headings(lines: list[str], prose: Sequence[bool]) -> set[int]:
