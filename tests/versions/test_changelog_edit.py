@@ -35,7 +35,7 @@ def add(
         version=version,
         date="2026-11-21",
         body=body,
-        names=names,
+        names=names or {name} - {""},
         name=name,
         replaces=replaces,
     )
@@ -65,7 +65,7 @@ def test_each_form_of_a_version_gets_its_section(versions: str, name: str) -> No
     "heading", ["2024", "28 November 2026", "3 things", "2026-11-28", "Part 2", "2024 - 2026-11-28"]
 )
 def test_a_number_is_a_version_only_where_it_stands_alone(heading: str) -> None:
-    log = read_changelog(f"# Changelog\n\n## {heading}\n\n- old\n")
+    log = read_changelog(f"# Changelog\n\n## {heading}\n\n- old\n", ())
     assert log
     releases = [each.heading.text for each in log.sections if each.is_release]
     assert releases == ([heading] if heading.startswith("2024 -") else [])
@@ -446,7 +446,7 @@ def test_versions_that_differ_cost_no_more() -> None:
         text = "".join(
             f"## 1.{number}.0\n\n[a{number}]\n\n[a{number}]: /x\n\n" for number in range(times)
         )
-        log = read_changelog(add(text))
+        log = read_changelog(add(text), ())
         assert log is not None
 
     assert_no_worse_than_linear(add_to, 2_000)

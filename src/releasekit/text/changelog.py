@@ -26,7 +26,7 @@ _TARGET: Final = re.compile(r"\]\([^()\n]*\)|\]\[[^\]\n]*\]|<[^<>\n]*>|(?<![a-z]
 _UNRELEASED: Final = re.compile(
     r"\W*(?:unreleased(?: changes)?|(?:next|upcoming) release)\W*", re.IGNORECASE
 )
-DATE: Final = re.compile(r"\b[0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}\b")
+_DATE: Final = re.compile(r"\b[0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}\b")
 _VERSION: Final = re.compile(
     r"(?<![0-9A-Za-z.])[vV]?"
     r"([0-9]+(?:!|(?=[.0-9+-])|(?=(?:a|b|c|rc)[0-9]))[0-9A-Za-z.!+_-]*[0-9A-Za-z]|[0-9])"
@@ -48,8 +48,7 @@ MAX_LINES: Final = 200_000
 MAX_HEADINGS: Final = 20_000
 # Longer ones are written to keep us busy: expressions take the square of it at worst.
 _MAX_HEADING: Final = 500
-_Rank = tuple[int, bool, int, int]
-_LAST: Final = (9, True, 0, 0)
+_Rank = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +85,7 @@ class Section:
 @dataclass(frozen=True, slots=True)
 class Changelog:
     """`lines` are without comments; those of `prose` are outside of fenced code. `definitions` are
-    of links, by their labels, with their places. `exact` and `near` have the best section for each
+    of links, by their labels, with their places. `ranks` are those of the best section for each
     version, as it is spelled there and for other spellings.
     """
 
@@ -94,16 +93,13 @@ class Changelog:
     prose: Sequence[bool]
     sections: Sequence[Section]
     definitions: Mapping[str, tuple[int, str]]
-    exact: Mapping[str, _Rank]
-    near: Mapping[VersionKey, _Rank]
+    ranks: Mapping[str | VersionKey, _Rank]
 
     def find(self, version: str) -> Section | None:
         """The one that fits best: of the package by name, of the version alone, of a project's
         name.
         """
-        found = [self.exact.get(version.lower().removeprefix("v"))]
-        if "+" not in version:
-            found.append(self.near.get(version_key(version)))
+        found = (self.ranks.get(each) for each in _list_spellings(version))
         best = min(filter(None, found), default=None)
         return self.sections[best[-1]] if best else None
 
@@ -128,7 +124,7 @@ def find_section(text: str, version: str, names: Collection[str] = ()) -> str:
     return log.read(section) if log and section else ""
 
 
-def read_changelog(text: str, names: Collection[str] = ()) -> Changelog | None:
+def read_changelog(text: str, names: Collection[str]) -> Changelog | None:
     """None for a file beyond the limits."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if text.count("\n") >= MAX_LINES:
@@ -138,32 +134,15 @@ def read_changelog(text: str, names: Collection[str] = ()) -> Changelog | None:
     if len(headings) > MAX_HEADINGS:
         return None
     said = [_read_heading(each.text, names) for each in headings]
-    releases = [_is_release(*each) for each in zip(headings, said, strict=True)]
-    if not any(each and it for each, it in zip(said, releases, strict=True)):
-        # In a file without other versions, a number that stands alone is one.
-        releases = [
-            known
-            or (
-                each is not None
-                and not each.before
-                and _is_one_number(each)
-                and len(each.version) <= _MOST_UNDATED
-            )
-            for known, each in zip(releases, said, strict=True)
-        ]
+    releases = _find_releases(headings, said)
     ends = _find_ends(headings, releases, len(lines))
-    exact, near = _rank_headings(headings, said, releases, _below_name(headings, names))
-    definitions: dict[str, tuple[int, str]] = {}
-    for at, line in enumerate(lines):
-        if prose[at] and (match := DEFINITION.fullmatch(line)):
-            definitions.setdefault(match[1].lower(), (at, line.strip()))
+    sections = [Section(*each) for each in zip(headings, said, releases, ends, strict=True)]
     return Changelog(
         lines=lines,
         prose=prose,
-        sections=[Section(*each) for each in zip(headings, said, releases, ends, strict=True)],
-        definitions=definitions,
-        exact=exact,
-        near=near,
+        sections=sections,
+        definitions=_find_definitions(lines, prose),
+        ranks=_rank_sections(sections, _below_name(headings, names)),
     )
 
 
@@ -210,18 +189,32 @@ def _read_heading(heading: str, names: Collection[str]) -> HeadingVersion | None
         found = re.search(
             rf"(?<![\w@/.-]){re.escape(name)}(?=[-@/_: \[]*[vV]?[0-9])", text, re.IGNORECASE
         )
-        if name and found:
+        if found:
             before, text, ours = text[: found.start()], text[found.end() :].lstrip("-@/_: ["), True
             break
-    whole = text
-    dated = DATE.sub(lambda date: " " * len(date[0]), text)
-    match = _VERSION.search(dated)
-    if not match:
-        text, match = whole, _VERSION.search(whole)
+    dated = _DATE.sub(lambda date: " " * len(date[0]), text)
+    match = _VERSION.search(dated) or _VERSION.search(text)
     if not match:
         return None
     words = _NOISE.sub(" ", before + dated[: match.start()]).strip()
     return HeadingVersion(match[1], words, dated[match.end() :], ours)
+
+
+def _find_releases(
+    headings: Sequence[Heading], said: Sequence[HeadingVersion | None]
+) -> list[bool]:
+    """Which headings are of releases."""
+    releases = [_is_release(*each) for each in zip(headings, said, strict=True)]
+    if any(each and it for each, it in zip(said, releases, strict=True)):
+        return releases
+    # In a file without other versions, a number that stands alone is one.
+    return [
+        known
+        or bool(
+            each and not each.before and _is_one_number(each) and len(each.version) <= _MOST_UNDATED
+        )
+        for known, each in zip(releases, said, strict=True)
+    ]
 
 
 def _is_release(heading: Heading, said: HeadingVersion | None) -> bool:
@@ -236,7 +229,7 @@ def _is_release(heading: Heading, said: HeadingVersion | None) -> bool:
 def has_version(heading: Heading, said: HeadingVersion) -> bool:
     """Whether what it says is a version for certain: a lone number may count anything."""
     return "." in said.version or (
-        bool(DATE.search(heading.text)) and _is_one_number(said) and not DATE.search(said.version)
+        bool(_DATE.search(heading.text)) and _is_one_number(said) and not _DATE.search(said.version)
     )
 
 
@@ -254,30 +247,33 @@ def ends_with_version(said: HeadingVersion) -> bool:
     return not re.search(r"[A-Za-z]{2}", _IN_BRACKETS.sub("", said.after))
 
 
-def _rank_headings(
-    headings: Sequence[Heading],
-    said: Sequence[HeadingVersion | None],
-    releases: Sequence[bool],
-    below: Sequence[bool],
-) -> tuple[dict[str, _Rank], dict[VersionKey, _Rank]]:
-    """The best heading for each version as it is spelled, and for other spellings of it."""
-    several = any(each is not None and each.ours for each in said)
-    prefixes = {each.before for each in said if each is not None and "." in each.version}
-    exact: dict[str, _Rank] = {}
-    near: dict[VersionKey, _Rank] = {}
-    for at, each in enumerate(said):
-        if each is None:
+def _rank_sections(
+    sections: Sequence[Section], below: Sequence[bool]
+) -> dict[str | VersionKey, _Rank]:
+    """The best section for each version as it is spelled, and for other spellings of it."""
+    told = [each.said for each in sections if each.said]
+    prefixes = {each.before for each in told if "." in each.version}
+    has_several = len(prefixes) > 1 or any(each.ours for each in told)
+    ranks: dict[str | VersionKey, _Rank] = {}
+    for at, (each, is_below) in enumerate(zip(sections, below, strict=True)):
+        said = each.said
+        if said is None:
             continue
-        ours = each.ours or below[at]
-        if not ours and each.before and (several or len(prefixes) > 1):
+        ours = said.ours or is_below
+        if has_several and said.before and not ours:
             continue
-        rank = 0 if ours else 2 if each.before else 1
-        own, level = each.version.lower(), headings[at].level
-        exact[own] = min(exact.get(own, _LAST), (rank, False, level, at))
-        if "+" not in own and (ours or releases[at]):
-            key = version_key(each.version)
-            near[key] = min(near.get(key, _LAST), (rank, True, level, at))
-    return exact, near
+        rank = 0 if ours else 1 + bool(said.before)
+        spellings = _list_spellings(said.version)[: 2 if ours or each.is_release else 1]
+        for distance, spelling in enumerate(spellings):
+            found = (rank, distance, each.heading.level, at)
+            ranks[spelling] = min(ranks.get(spelling, found), found)
+    return ranks
+
+
+def _list_spellings(version: str) -> list[str | VersionKey]:
+    """Itself, and what stands for other spellings, unless a build is a part of it."""
+    own = version.lower().removeprefix("v")
+    return [own] if "+" in version else [own, version_key(version)]
 
 
 def _below_name(headings: Sequence[Heading], names: Collection[str]) -> list[bool]:
@@ -307,6 +303,14 @@ def _find_ends(headings: Sequence[Heading], releases: Sequence[bool], lines: int
         if releases[at]:
             release = own.start
     return ends[::-1]
+
+
+def _find_definitions(lines: Sequence[str], prose: Sequence[bool]) -> dict[str, tuple[int, str]]:
+    found: dict[str, tuple[int, str]] = {}
+    for at, line in enumerate(lines):
+        if prose[at] and (match := DEFINITION.fullmatch(line)):
+            found.setdefault(match[1].lower(), (at, line.strip()))
+    return found
 
 
 def _clean(log: Changelog, body: range) -> str:
