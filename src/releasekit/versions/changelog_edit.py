@@ -6,7 +6,6 @@ Lines are spliced, so that everything else stays as it is; and what was written 
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from releasekit.host.edits import refuse_edit
@@ -43,16 +42,30 @@ class _Part(NamedTuple):
 
 
 class _Places(NamedTuple):
-    """Sections of a file. `releases` are those of versions, from the top, and `own` those of them
-    that are of the package. `taken` becomes the section of the new version; its heading stays if it
-    `is_written`.
+    """Sections of a file, which several packages may share. `releases` are those of versions, from
+    the top, and `own` those of them that are of the package. `taken` becomes the section of the new
+    version; its heading stays if it `is_written`. `kept` are the lines of its text, and `moved`
+    those of `upcoming`.
     """
 
+    log: Changelog
+    is_shared: bool
     releases: Sequence[Section]
     own: Sequence[Section]
     taken: Section | None
     is_written: bool
     upcoming: Section | None
+    kept: range
+    moved: range
+
+
+class _New(NamedTuple):
+    """Lines in place of others, with what is `added` and, where it `moves`, what is unreleased."""
+
+    lines: Sequence[str]
+    added: Collection[str]
+    place: range
+    moves: bool
 
 
 def add_section(
@@ -62,9 +75,9 @@ def add_section(
     version: str,
     date: str,
     body: str,
-    names: Collection[str] = (),
-    name: str = "",
-    replaces: str = "",
+    names: Collection[str],
+    name: str,
+    replaces: str,
 ) -> str:
     """The file with a section for `version`: a new one above all others, or the one that it has,
     or that of `replaces`, a version that was written and not published. What is unreleased moves
@@ -77,119 +90,97 @@ def add_section(
     """
     if not text or not text.strip():
         text = "# Changelog\n"
-    mark = "\ufeff" if text.startswith("\ufeff") else ""
-    text = text.removeprefix(mark)
-    names, version = {*names, name} - {""}, version.removeprefix("v")
+    bare, version = text.removeprefix("\ufeff"), version.removeprefix("v")
+    title = f"{name} {version}".lstrip()
+
+    def refuse(why: str) -> PlanError:
+        word = "or" if is_markdown else "and"
+        hint = f'Set `changelog = "none"` in [version], {word} add the section by hand:'
+        section = [hint, "", _write_heading(None, title, date), "", body]
+        return refuse_edit(f"{path}: cannot add a section: {why}", "\n".join(section))
+
     is_markdown = not path.lower().endswith(".rst")
-    new_section = [_write_heading(None, version, date, name), "", body]
-    refusal = partial(_refuse, path, new_section, "or" if is_markdown else "and")
     if not is_markdown:
-        raise refusal("only Markdown is edited")
-    old = None if "\0" in text else read_changelog(text, names)
-    if old is None:
-        raise refusal("it is too long, or no text")
-    places = _find_places(old, version, replaces, is_shared=bool(name))
-    told = sum(bool(each.strip()) for each in old.lines)
+        raise refuse("only Markdown is edited")
+    log = None if "\0" in bare else read_changelog(bare, names)
+    if log is None:
+        raise refuse("it is too long, or no text")
+    places = _find_places(log, version, replaces, is_shared=bool(name))
+    told = sum(bool(each.strip()) for each in log.lines)
     if not places.releases and not places.upcoming and told > _MAX_INTRODUCTION:
-        raise refusal("none of its headings is a version, such as `## 1.2.0`")
-
-    lines = _LINE.findall(text)
-    shown = [each.rstrip("\r\n") for each in lines]
-    kept, moved = _find_text(old, places.taken), _find_text(old, places.upcoming)
-    parts = _split(old, shown, kept)
-    # Of several packages, nobody knows whose it is.
-    news = [] if name else _split(old, shown, moved, filled=True)
-    like = places.taken or _choose_model(places)
-    marks = "#" * min(6, max(3, like.heading.level + 1 if like else 3))
-    there = {line.strip() for part in (*parts, *news) for line in part.lines} - {""}
-    lacking = [
-        _Part(title, f"{marks} {title}" if title else "", entries)
-        for title, entries in _list_lacking(body, there)
-    ]
-    heading = _write_heading(like, version, date, name)
-    gap = [""]
-    if taken := places.taken:
-        if places.is_written and not news and not lacking:
-            return mark + text
-        if places.is_written:
-            heading = shown[taken.heading.start]
-        gap = shown[taken.heading.start + 1 : kept.start] if kept else gap
-    section = [heading, *gap, *_join(parts, [*news, *lacking])]
-
-    place = _choose_place(places, shown, kept, moved, is_filled=bool(news))
-    newline = lines[0].removeprefix(shown[0]) if lines else ""
-    _splice(lines, place, section, newline or "\n")
-    if taken and news:
-        _splice(lines, moved, [], newline or "\n")
-    written = "".join(lines)
-    new = read_changelog(written, names)
-    links = sorted(old.definitions.values())
-    before = [line for at, line in links if at < place.start]
-    alone = read_changelog("\n".join([*before, *section, "", *(line for _, line in links)]), names)
-    others = [each for each in places.own if each is not taken]
-    added = {line for part in lacking for line in part.lines}
-    if (
-        new is None
-        or alone is None
-        or not added <= {*alone.lines}  # some are inside a comment
-        or not any(new.find(version) is each for each in _list_releases(new, shared=bool(name)))
-        or not _is_read_back(old, new, alone, version, others)
-    ):
-        raise refusal(f"that of {version} would be read otherwise, or change another one")
-    return mark + written
+        raise refuse("none of its headings is a version, such as `## 1.2.0`")
+    lines = _LINE.findall(bare)
+    new = _make_section(places, lines, body, title, date)
+    if places.is_written and not new.moves and not new.added:
+        return text
+    written = _splice_section(lines, places, new)
+    if not _is_read_back(places, new, read_changelog(written, names), names, version):
+        raise refuse(f"that of {version} would be read otherwise, or change another one")
+    return text.removesuffix(bare) + written
 
 
-def _refuse(path: str, section: Sequence[str], word: str, why: str) -> PlanError:
-    hint = f'Set `changelog = "none"` in [version], {word} add the section by hand:'
-    return refuse_edit(f"{path}: cannot add a section: {why}", "\n".join([hint, "", *section]))
-
-
-def _find_places(old: Changelog, version: str, replaces: str, *, is_shared: bool) -> _Places:
-    releases = _list_releases(old, shared=is_shared)
+def _find_places(log: Changelog, version: str, replaces: str, *, is_shared: bool) -> _Places:
+    releases = _list_releases(log, is_shared=is_shared)
     own = [each for each in releases if not is_shared or (each.said and each.said.ours)]
     known, replaced = (
-        next((each for each in own if each is found), None)
-        for found in (old.find(version), old.find(replaces) if replaces else None)
+        found if (found := log.find(each)) in own else None for each in (version, replaces)
     )
-    upcoming = next((each for each in old.sections if is_unreleased(each.heading)), None)
+    taken = known or replaced or next(filter(_is_pending, own[:1]), None)
+    upcoming = next((each for each in log.sections if is_unreleased(each.heading)), None)
     if upcoming and releases and releases[0].heading.start < upcoming.heading.start:
         upcoming = None
     return _Places(
+        log=log,
+        is_shared=is_shared,
         releases=releases,
         own=own,
-        taken=known or replaced or next(filter(_is_pending, own[:1]), None),
+        taken=taken,
         is_written=known is not None and not _is_pending(known),
         upcoming=upcoming,
+        kept=_find_text(log, taken),
+        moved=_find_text(log, upcoming),
     )
 
 
-def _choose_model(places: _Places) -> Section | None:
-    """The section whose heading a new one is like."""
-    return next((each for each in places.releases if not _is_pending(each)), places.upcoming)
+def _make_section(places: _Places, lines: Sequence[str], body: str, title: str, date: str) -> _New:
+    shown = [each.rstrip("\r\n") for each in lines]
+    parts = _split(places.log, shown, places.kept)
+    # Of several packages, nobody knows whose it is.
+    news = [] if places.is_shared else _split(places.log, shown, places.moved, filled=True)
+    released = (each for each in places.releases if not _is_pending(each))
+    model = places.taken or next(released, places.upcoming)
+    level = min(6, max(3, model.heading.level + 1 if model else 3))
+    lacking = [*_list_lacking(body, [*parts, *news], level)]
+    top = places.taken.heading.start if places.taken else 0
+    heading = shown[top] if places.is_written else _write_heading(model, title, date)
+    gap = shown[top + 1 : places.kept.start] if places.kept else [""]
+    return _New(
+        lines=[heading, *gap, *_join(parts, [*news, *lacking])],
+        added={line for part in lacking for line in part.lines},
+        place=_choose_place(places, lines, moves=bool(news)),
+        moves=bool(news),
+    )
 
 
-def _choose_place(
-    places: _Places, shown: Sequence[str], kept: range, moved: range, *, is_filled: bool
-) -> range:
-    """The lines that make way for the section."""
+def _choose_place(places: _Places, lines: Sequence[str], *, moves: bool) -> range:
+    kept, moved = places.kept, places.moved
     if places.taken:
-        start = places.taken.heading.start
-        return range(start, max(start + 1, kept.stop))
+        return range(places.taken.heading.start, kept.stop)
     if places.upcoming:
-        return moved if is_filled else range(moved.stop, moved.stop)
+        return moved if moves else range(moved.stop, moved.stop)
     if places.releases:
-        above = _find_anchor(shown, places.releases[0].heading.start)
+        above = _find_anchor(lines, places.releases[0].heading.start)
         return range(above, above)
-    rest = any(each.strip() for each in shown[kept.stop :])
-    return range(kept.stop, kept.stop if rest else len(shown))
+    rest = any(each.strip() for each in lines[kept.stop :])
+    return range(kept.stop, kept.stop if rest else len(lines))
 
 
-def _list_releases(log: Changelog, *, shared: bool) -> list[Section]:
+def _list_releases(log: Changelog, *, is_shared: bool) -> list[Section]:
     """Those with a version, from the top. In a file of several packages, and where all headings
     name a project, words may stand before it.
     """
     strict = [each for each in log.sections if each.is_release and each.said]
-    if strict and not shared:
+    if strict and not is_shared:
         return strict
     found = [
         each
@@ -245,10 +236,11 @@ def _split(
     return [each for each in parts if each.heading or any(line.strip() for line in each.lines)]
 
 
-def _list_lacking(body: str, there: Collection[str]) -> Iterator[tuple[str, list[str]]]:
-    """The parts of `body`, with those of their entries whose first line is not there. A sentence
-    instead of parts is for a section in which nothing stands.
+def _list_lacking(body: str, parts: Sequence[_Part], level: int) -> Iterator[_Part]:
+    """The parts of `body`, with those of their entries whose first line is not in `parts`. A
+    sentence instead of parts is for a section in which nothing stands.
     """
+    there = {line.strip() for part in parts for line in part.lines} - {""}
     for part in re.split(r"^### ", f"\n{body}", flags=re.MULTILINE):
         title, _, text = part.partition("\n")
         entries = [each.rstrip() for each in re.split(r"^(?=- )", text, flags=re.MULTILINE)]
@@ -256,7 +248,8 @@ def _list_lacking(body: str, there: Collection[str]) -> Iterator[tuple[str, list
             each for each in entries if each.strip() and each.partition("\n")[0] not in there
         ]
         if lacking and (title or not there):
-            yield title, ["", *"\n".join(lacking).split("\n")]
+            heading = f"{'#' * level} {title}" if title else ""
+            yield _Part(title, heading, ["", *"\n".join(lacking).split("\n")])
 
 
 def _join(parts: Sequence[_Part], more: Iterable[_Part]) -> list[str]:
@@ -288,12 +281,19 @@ def _strip(lines: Sequence[str]) -> list[str]:
     return [*lines[told[0] : told[-1] + 1]] if told else []
 
 
-def _write_heading(model: Section | None, version: str, date: str, name: str) -> str:
+def _write_heading(model: Section | None, title: str, date: str) -> str:
     """With the marks and brackets of the model."""
-    label = f"{name} {version}".lstrip()
     if model and model.heading.text.startswith("["):
-        label = f"[{label}]"
-    return f"{'#' * (model.heading.level if model else 2)} {label} - {date}"
+        title = f"[{title}]"
+    return f"{'#' * (model.heading.level if model else 2)} {title} - {date}"
+
+
+def _splice_section(lines: list[str], places: _Places, new: _New) -> str:
+    newline = lines[0].removeprefix(lines[0].rstrip("\r\n")) if lines else ""
+    _splice(lines, new.place, new.lines, newline or "\n")
+    if places.taken and new.moves:
+        _splice(lines, places.moved, [], newline or "\n")
+    return "".join(lines)
 
 
 def _splice(lines: list[str], place: range, new: Sequence[str], newline: str) -> None:
@@ -313,16 +313,28 @@ def _splice(lines: list[str], place: range, new: Sequence[str], newline: str) ->
 
 
 def _is_read_back(
-    old: Changelog, new: Changelog, alone: Changelog, version: str, others: Iterable[Section]
+    places: _Places, new: _New, after: Changelog | None, names: Collection[str], version: str
 ) -> bool:
     """Whether the section says in the new file what it says alone, and each of the others what it
     said before.
     """
-    put, found = alone.find(version), new.find(version)
-    if put is None or found is None or put.end < len(alone.lines):
+    old = places.log
+    links = sorted(old.definitions.values())
+    before = [line for at, line in links if at < new.place.start]
+    lines = [*before, *new.lines, "", *(line for _, line in links)]
+    alone = read_changelog("\n".join(lines), names)
+    if after is None or alone is None:
         return False
-    return new.read(found) == alone.read(put) and all(
-        (now := new.find(each.said.version)) and new.read(now) == old.read(each)
-        for each in others
-        if each.said and old.find(each.said.version) is each
+    put, found = alone.find(version), after.find(version)
+    if put is None or found not in _list_releases(after, is_shared=places.is_shared):
+        return False
+    return (
+        put.end == len(alone.lines)
+        and {*alone.lines}.issuperset(new.added)  # none is inside a comment
+        and after.read(found) == alone.read(put)
+        and all(
+            (now := after.find(each.said.version)) and after.read(now) == old.read(each)
+            for each in places.own
+            if each is not places.taken and each.said and old.find(each.said.version) is each
+        )
     )
