@@ -72,13 +72,15 @@ def least_s(call: Callable[[], object], soon_s: float = 0.0) -> float:
 
 
 def assert_no_worse_than_linear(call: Callable[[int], object], size: int) -> None:
-    """Twice as much takes twice as long, and not four times, once the machine lets it be seen."""
+    """Eight times as much takes eight times as long, and not sixty-four times, once the machine
+    lets it be seen.
+    """
     seen = []
     for _ in range(10):
-        half_s = least_s(lambda: call(size // 2))
-        enough_s = 3 * half_s + 0.05
+        eighth_s = least_s(lambda: call(size // 8))
+        enough_s = 12 * eighth_s + 0.05
         whole_s = least_s(lambda: call(size), enough_s)
         if whole_s <= enough_s:
             return
-        seen.append((half_s, whole_s))
+        seen.append((eighth_s, whole_s))
     raise AssertionError(seen)

@@ -413,17 +413,17 @@ def test_everything_else_stays(text: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("piece", "times"),
     [
-        ("## 1.0.0\n\n- x\n\n", 2_000),
-        ("## core 1.0.0\n\n", 2_000),
-        ("### x 1.0\n## 1.1\n", 1_500),
-        ("## Unreleased\n\n- x\n", 2_000),
-        ("### Fixes\n- x\n", 2_000),
-        ("[a]: /x\n", 15_000),
-        ("\n", 60_000),
-        ('<a name="x"></a>\n', 15_000),
-        ("<!--\n", 15_000),
-        ("- ```\n", 15_000),
-        ("[", 30_000),
+        ("## 1.0.0\n\n- x\n\n", 1_000),
+        ("## core 1.0.0\n\n", 1_000),
+        ("### x 1.0\n## 1.1\n", 800),
+        ("## Unreleased\n\n- x\n", 1_000),
+        ("### Fixes\n- x\n", 1_000),
+        ("[a]: /x\n", 8_000),
+        ("\n", 30_000),
+        ('<a name="x"></a>\n', 8_000),
+        ("<!--\n", 8_000),
+        ("- ```\n", 8_000),
+        ("[", 15_000),
     ],
 )
 @pytest.mark.parametrize(
@@ -443,10 +443,6 @@ def test_versions_that_differ_cost_no_more() -> None:
     """R40"""
 
     def add_to(times: int) -> None:
-        text = "".join(
-            f"## 1.{number}.0\n\n[a{number}]\n\n[a{number}]: /x\n\n" for number in range(times)
-        )
-        log = read_changelog(add(text), ())
-        assert log is not None
+        add("".join(f"## 1.{at}.0\n\n[a{at}]\n\n[a{at}]: /x\n\n" for at in range(times)))
 
-    assert_no_worse_than_linear(add_to, 2_000)
+    assert_no_worse_than_linear(add_to, 1_000)
