@@ -238,8 +238,7 @@ def _is_one_number(said: HeadingVersion) -> bool:
 
 
 def is_unreleased(heading: Heading) -> bool:
-    text = _TARGET.sub("]", heading.text)
-    return bool(_UNRELEASED.fullmatch(text))
+    return bool(_UNRELEASED.fullmatch(_TARGET.sub("]", heading.text)))
 
 
 def ends_with_version(said: HeadingVersion) -> bool:

@@ -6,6 +6,7 @@ Lines are spliced, so that everything else stays as it is; and what was written 
 from __future__ import annotations
 
 import re
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from releasekit.host.edits import refuse_edit
@@ -92,6 +93,7 @@ def add_section(
         text = "# Changelog\n"
     bare, version = text.removeprefix("\ufeff"), version.removeprefix("v")
     title = f"{name} {version}".lstrip()
+    is_markdown = not path.lower().endswith(".rst")
 
     def refuse(why: str) -> PlanError:
         word = "or" if is_markdown else "and"
@@ -99,7 +101,6 @@ def add_section(
         section = [hint, "", _write_heading(None, title, date), "", body]
         return refuse_edit(f"{path}: cannot add a section: {why}", "\n".join(section))
 
-    is_markdown = not path.lower().endswith(".rst")
     if not is_markdown:
         raise refuse("only Markdown is edited")
     log = None if "\0" in bare else read_changelog(bare, names)
@@ -202,9 +203,8 @@ def _find_text(log: Changelog, section: Section | None) -> range:
     start, stop = (section.heading.start + 1, section.end) if section else (0, len(log.lines))
     while stop > start and _is_trailing(log, stop - 1):
         stop -= 1
-    if section is None:
-        return range(stop, stop)
-    return range(next((at for at in range(start, stop) if log.lines[at].strip()), stop), stop)
+    told = (at for at in range(start, stop) if log.lines[at].strip())
+    return range(next(told, stop) if section else stop, stop)
 
 
 def _is_trailing(log: Changelog, at: int) -> bool:
@@ -228,9 +228,8 @@ def _split(
     headings = [each.heading for each in log.sections if each.heading.start in body]
     starts = [*(each.start for each in headings), body.stop]
     parts = [_Part("", "", [*lines[body.start : starts[0]]])]
-    for number, each in enumerate(headings):
-        stop = starts[number + 1]
-        below = number + 1 < len(headings) and headings[number + 1].level > each.level
+    for each, stop, next_ in zip_longest(headings, starts[1:], headings[1:]):
+        below = next_ is not None and next_.level > each.level
         if not filled or below or any(line.strip() for line in log.lines[each.start + 1 : stop]):
             parts.append(_Part(each.text, lines[each.start], [*lines[each.start + 1 : stop]]))
     return [each for each in parts if each.heading or any(line.strip() for line in each.lines)]
@@ -255,9 +254,7 @@ def _list_lacking(body: str, parts: Sequence[_Part], level: int) -> Iterator[_Pa
 def _join(parts: Sequence[_Part], more: Iterable[_Part]) -> list[str]:
     """The lines of `parts`, with those of `more` below the same headings, or at the end."""
     joined = [*parts]
-    by_title: dict[str, _Part] = {}
-    for part in joined:
-        by_title.setdefault(part.title.casefold(), part)
+    by_title = {part.title.casefold(): part for part in parts[::-1]}
     for each in more:
         part = by_title.setdefault(each.title.casefold(), each)
         if part is each:
@@ -289,10 +286,11 @@ def _write_heading(model: Section | None, title: str, date: str) -> str:
 
 
 def _splice_section(lines: list[str], places: _Places, new: _New) -> str:
-    newline = lines[0].removeprefix(lines[0].rstrip("\r\n")) if lines else ""
-    _splice(lines, new.place, new.lines, newline or "\n")
+    first = lines[0] if lines else ""
+    newline = first.removeprefix(first.rstrip("\r\n")) or "\n"
+    _splice(lines, new.place, new.lines, newline)
     if places.taken and new.moves:
-        _splice(lines, places.moved, [], newline or "\n")
+        _splice(lines, places.moved, [], newline)
     return "".join(lines)
 
 
