@@ -241,6 +241,7 @@ def test_a_version_that_is_said_to_be_unreleased_is_the_next_one() -> None:
             "### Other\n- x\n### Fixes\n- mine\n",
             "### Other\n- x\n\n### Fixes\n- mine\n- mend it (#41)\n",
         ),
+        ("### Other\n\n### Fixes\n- mine\n", "### Other\n\n### Fixes\n- mine\n- mend it (#41)\n"),
         ("Words.\n\n- mend it (#41)\n", "Words.\n\n- mend it (#41)\n"),
     ],
 )
