@@ -14,9 +14,8 @@ from releasekit.versions.released import find_releases
 from releasekit.versions.statements import (
     Statements,
     cancel_reverts,
-    drop_written,
     is_ours,
-    read_unit,
+    read_statements,
     sort_by_package,
 )
 
@@ -92,14 +91,10 @@ async def collect_intents(
         units[0] = Unit(index=0, change=replace(change, message=title, parents=change.parents[:1]))
     place = f"{(root.relative_to(commits.top) / options.directory).as_posix()}/"
     added = {unit.index: _list_added(unit, place) for unit in units}
-    statements = [
-        each
-        for unit in units
-        if options.changes == "commits" or (options.changes == "both" and not added[unit.index])
-        if not is_ours(unit, line)
-        for each in read_unit(unit, owners, options)
-    ]
-    statements = await drop_written(statements, candidates, commits)
+    # A commit that adds a change file is explained by that.
+    silent = {index for index, paths in added.items() if paths and options.changes == "both"}
+    speaking = [] if options.changes == "files" else [it for it in units if it.index not in silent]
+    statements = await read_statements(speaking, owners, options, candidates, line)
     known = Statements(statements)
     files: Sequence[ChangeFile] = ()
     named: Sequence[Named] = ()

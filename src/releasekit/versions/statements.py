@@ -83,7 +83,24 @@ def is_ours(unit: Unit, line: MainLine) -> bool:
     return any(line.indexes.get(find_base(each), 0) > unit.index for each in messages)
 
 
-def read_unit(unit: Unit, owners: Owners, options: VersionOptions) -> Iterator[Statement]:
+async def read_statements(
+    units: Iterable[Unit],
+    owners: Owners,
+    options: VersionOptions,
+    candidates: Iterable[Candidate],
+    line: MainLine,
+) -> list[Statement]:
+    """Those of the units that nobody has decided on, in their order."""
+    found = (
+        each
+        for unit in units
+        if not is_ours(unit, line)
+        for each in _read_unit(unit, owners, options)
+    )
+    return await _drop_written([*found], candidates, line.git)
+
+
+def _read_unit(unit: Unit, owners: Owners, options: VersionOptions) -> Iterator[Statement]:
     """What it says itself, or else what those of the commits say that it has merged."""
     change = unit.change
     pull_request = find_pull_request(change.message)
@@ -136,7 +153,7 @@ def _find_level(message: Message, options: VersionOptions) -> Level | None:
     return options.types.get(f"{message.type}({message.scope})", level)
 
 
-async def drop_written(
+async def _drop_written(
     statements: Sequence[Statement], candidates: Iterable[Candidate], commits: Commits
 ) -> list[Statement]:
     """Without the packages of which a commit changes the manifest alone, and there the version, as
