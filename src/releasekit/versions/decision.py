@@ -25,7 +25,7 @@ from releasekit.versions.rules import choose_labels, decide_by_hand, list_edges,
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from releasekit.decided import Decision, Edge, Source, Standing, Trouble
+    from releasekit.decided import Decision, Edge, Source, Standing
     from releasekit.plan.holdings import Holdings
     from releasekit.plan.other_tools import Unread
     from releasekit.versions.intents import Collected
@@ -48,49 +48,66 @@ async def decide_versions(scope: Scope, *, title: str = "", only_asked: bool = F
     if not only_asked:
         scope.require_branch()
     collected = await _collect(scope, title)
-    standings, config = collected.standings, scope.config
-    unread: list[Unread] = []
-    if scope.commits.head == "HEAD" and not only_asked:
-        places = (scope.commits.top, config.root)
-        unread = list(compare_manifest(places, scope.packages, standings))
+    unread = [] if only_asked else _compare_manifests(scope, collected)
+    decision = await _decide(scope, collected)
+    return Decided(scope, collected, _make_view(scope, collected, decision, unread))
+
+
+def _compare_manifests(scope: Scope, collected: Collected) -> list[Unread]:
+    """Where release-please would count from other versions, at HEAD. Raises PlanError for one that
+    the next version would be below.
+    """
+    if scope.commits.head != "HEAD":
+        return []
+    places = (scope.commits.top, scope.config.root)
+    unread = list(compare_manifest(places, scope.packages, collected.standings))
     if refused := refuse_unread(unread):
         raise join_errors(refused)
+    return unread
+
+
+async def _decide(scope: Scope, collected: Collected) -> Decision:
+    config, options, standings = scope.config, scope.config.versioning, collected.standings
     chosen = decide_by_hand(config.set, [*scope.packages.values()], standings)
     by_hand = {each.package for each in chosen}
     # What is decided by hand stands in place of what a change file says.
     stated = [it for it in collected.intents if not (it.exact and it.package in by_hand)]
     edges = list_edges(scope.targets, standings, config.extra_edges)
     edges = await _follow_contents(edges, scope.holdings)
-    rules = Rules(
-        zero=config.versioning.zero,
-        propagate=config.versioning.propagate,
-        groups=tuple(
-            list_groups(
-                config.versioning,
-                scope.targets,
-                [each.package for each in standings],
-                is_part=scope.is_part,
-            )
-        ),
-    )
+    ids = [each.package for each in standings]
+    groups = tuple(list_groups(options, scope.targets, ids, is_part=scope.is_part))
+    rules = Rules(zero=options.zero, propagate=options.propagate, groups=groups)
+    harmless = set[Problem]()
     if config.snapshot:
         # No usual requirement takes one, so whatever needs it comes along.
         rules = replace(rules, propagate="needed")
         edges = [it if it.carry or it.only_orders else replace(it, carry="patch") for it in edges]
+        # It takes no version that another branch may have.
+        harmless = {Problem.TAGGED_ELSEWHERE}
     decision = decide(standings, [*stated, *chosen], edges, rules)
-    # A snapshot takes no version that another branch may have.
-    harmless = {Problem.TAGGED_ELSEWHERE} if config.snapshot else set()
-    _refuse_troubles(each for each in decision.troubles if each.problem not in harmless)
+    refused = [
+        PlanError(f"{each.package}: {each.message}", hint=each.hint, problem=each.problem)
+        for each in decision.troubles
+        if each.problem not in harmless
+    ]
+    if refused:
+        raise join_errors(refused)
+    return decision
+
+
+def _make_view(
+    scope: Scope, collected: Collected, decision: Decision, unread: Sequence[Unread]
+) -> VersionsView:
     candidates = [*collected.candidates.values()]
     guessed = [*_list_guessed(candidates)]
     left_alone = (
-        *_list_resting(standings, decision, guessed),
+        *_list_resting(collected.standings, decision, guessed),
         *_list_private(scope),
         *guessed,
         *decision.left_alone,
     )
     warned = [
-        (each.package, config.levels.apply([warn_of_unread(each.unread)]))
+        (each.package, scope.config.levels.apply([warn_of_unread(each.unread)]))
         for each in sorted(candidates, key=attrgetter("id"))
         if each.unread
     ]
@@ -100,8 +117,7 @@ async def decide_versions(scope: Scope, *, title: str = "", only_asked: bool = F
         *_describe_unread_tags(candidates),
         *_describe_first(candidates),
     ]
-    view = VersionsView(replace(decision, left_alone=left_alone), scope.packages, warned, notes)
-    return Decided(scope, collected, view)
+    return VersionsView(replace(decision, left_alone=left_alone), scope.packages, warned, notes)
 
 
 async def _collect(scope: Scope, title: str) -> Collected:
@@ -170,15 +186,6 @@ async def _follow_contents(edges: Sequence[Edge], holdings: Holdings) -> list[Ed
         else each
         for each in edges
     ]
-
-
-def _refuse_troubles(troubles: Iterable[Trouble]) -> None:
-    refused = [
-        PlanError(f"{each.package}: {each.message}", hint=each.hint, problem=each.problem)
-        for each in troubles
-    ]
-    if refused:
-        raise join_errors(refused)
 
 
 def _list_guessed(candidates: Iterable[Candidate]) -> Iterator[Reason]:

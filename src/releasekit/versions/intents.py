@@ -84,11 +84,8 @@ async def collect_intents(
     """
     line = await read_line(commits)
     candidates = await find_releases(candidates, packages, line, root, find_published)
-    units = await read_units(line, max((each.release.base for each in candidates), default=0))
-    is_titled = read_message(title) or find_reverted(title)
-    if units and is_titled and not is_ours(units[0], line):
-        change = units[0].change
-        units[0] = Unit(index=0, change=replace(change, message=title, parents=change.parents[:1]))
+    oldest = max((each.release.base for each in candidates), default=0)
+    units = _name_newest(await read_units(line, oldest), title, line)
     place = f"{(root.relative_to(commits.top) / options.directory).as_posix()}/"
     added = {unit.index: _list_added(unit, place) for unit in units}
     # A commit that adds a change file is explained by that.
@@ -97,11 +94,11 @@ async def collect_intents(
     statements = await read_statements(speaking, owners, options, candidates, line)
     known = Statements(statements)
     files: Sequence[ChangeFile] = ()
-    named: Sequence[Named] = ()
     if options.changes != "commits":
         files = await read_directory(root / options.directory, root, commits)
-        ids = [each.id for each in packages]
-        named = resolve(files, [each.id for each in candidates], ids, is_part=is_part)
+    named = resolve(
+        files, [it.id for it in candidates], [it.id for it in packages], is_part=is_part
+    )
     adding = {path: unit for unit in units[::-1] for path in added[unit.index]}  # the newest
     by_file, replaced = await _read_files(named, candidates, known, adding, line, root)
     rest = sort_by_package([each for each in statements if each not in replaced], units, candidates)
@@ -113,6 +110,15 @@ async def collect_intents(
         _list_waiting(files, named),
         units,
     )
+
+
+def _name_newest(units: Sequence[Unit], title: str, line: MainLine) -> Sequence[Unit]:
+    """With the title as what the newest one says, if it says something of versions."""
+    if not units or is_ours(units[0], line) or not (read_message(title) or find_reverted(title)):
+        return units
+    change = units[0].change
+    newest = replace(change, message=title, parents=change.parents[:1])
+    return [Unit(index=0, change=newest), *units[1:]]
 
 
 def _list_added(unit: Unit, place: str) -> list[str]:

@@ -41,11 +41,7 @@ async def add_late_changes(
     release pull request has done so; another one is warned about. Only versions count whose commit
     says which commit they were decided on; without any, `plan.source.has_base` is False.
     """
-    new = {
-        each.package.id: each.package
-        for each in plan.packages
-        if each.action is Action.PUBLISH and each.published is None
-    }
+    new = {each.package.id: each.package for each in plan.packages if _is_new(each)}
     top = repository_of(config.root)
     # Without a commit, nothing came after anything.
     if not new or top is None or not plan.commit:
@@ -82,6 +78,10 @@ async def add_late_changes(
         return replace(planned, warnings=(*planned.warnings, *told))
 
     return replace(plan, packages=tuple(map(tell, plan.packages)))
+
+
+def _is_new(planned: PlannedPackage) -> bool:
+    return planned.action is Action.PUBLISH and planned.published is None
 
 
 async def _find_bases(
