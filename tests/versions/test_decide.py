@@ -57,7 +57,7 @@ def asking(name: str, level: Level = NONE, title: str = "a change", **more: obje
 
 
 def choosing(name: str, version: str, path: str = ".changeset/a.md") -> Intent:
-    source = Source(title=path, path=path)
+    source = Source(title=path or "--set", path=path)
     return Intent(package=named(name), level=NONE, source=source, exact=version)
 
 
@@ -371,6 +371,14 @@ def test_an_exact_version_that_cannot_be_is_refused(
     assert (package, problem) == ("a", Problem.CHANGE_FILE)
     assert told.startswith(f".changeset/a.md: {message}")
     assert [bump.package.name for bump in decision.bumps] == ["b"]
+
+
+def test_a_version_chosen_on_the_command_line_is_no_fault_of_a_change_file() -> None:
+    """R61: as `--set` has it."""
+    decision = decided([standing("a", "1.4.0", "1.2.0")], [choosing("a", "1.3.0", path="")])
+    ((_, problem, told),) = troubles(decision)
+    assert problem is Problem.NO_NEXT_VERSION
+    assert told == "--set: 1.3.0 is lower than 1.4.0, which is written; write a higher one"
 
 
 @pytest.mark.parametrize(("other", "shared"), [("a", ""), ("b", " for npm:a, which shares it")])

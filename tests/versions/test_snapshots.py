@@ -109,6 +109,21 @@ def test_it_is_published_under_its_label_and_found_again(
     assert re.search("icons +2.4.1 → 2.5.0", "\n".join(lines(capsys)))
 
 
+def test_a_job_of_a_pull_request_needs_no_history_of_its_base(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R61: what HEAD adds to it is not asked."""
+    repo = {"repo": {"full_name": "acme/acme"}}
+    head = {"sha": "2" * 40, "ref": "topic", **repo}
+    base = {"sha": "1" * 40, "ref": "main", **repo}
+    event = {"pull_request": {"number": 97, "title": "feat: a", "head": head, "base": base}}
+    (tmp_path / "event.json").write_text(json.dumps(event))
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_EVENT_NAME", "pull_request")
+    monkeypatch.setenv("GITHUB_EVENT_PATH", str(tmp_path / "event.json"))
+    assert snapshot(root, capsys)["acme-core"] == "1.3.0.dev20261121093000"
+
+
 @pytest.mark.parametrize("label", ["97", "v1", "x", "vx", "latest", "pr_97", "PR", "a" * 300])
 def test_a_label_is_no_range_and_no_release(
     root: Path, label: str, capsys: pytest.CaptureFixture[str]

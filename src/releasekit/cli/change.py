@@ -65,8 +65,8 @@ async def _check(config: Config, session: Session) -> int:
         scope = await open_versions(group, config, session)
         request = session.ci.read_pull_request()
         since = config.own(ChangeInputs).since
-        addition, title = await find_addition(scope.commits, since, request)
-        decided = await decide_versions(scope, title=title, only_asked=True)
+        addition = await find_addition(scope.commits, since, request)
+        decided = await decide_versions(scope, title=addition.title, only_asked=True)
     silent = find_silent(decided, addition)
     for each in silent:
         say(f"nothing speaks for {each}", session)

@@ -42,11 +42,11 @@ async def run(config: Config, session: Session) -> int:
         request = session.ci.read_pull_request()
         since = config.own(PreviewInputs).since
         scope = await open_versions(group, config, session, since)
-        addition, title = await find_addition(scope.commits, since, request)
+        addition = await find_addition(scope.commits, since, request)
         past = await look_back(scope, addition.base)
         before = await decide_versions(past)
         shared = await list_shared(scope, past, addition.base)
-        after = await decide_versions(scope, title=title)
+        after = await decide_versions(scope, title=addition.title)
     silent = [scope.packages[each] for each in find_silent(after, addition)]
     warned = [(each, config.levels.apply([_SILENT])) for each in silent]
     page = _find_page(config.versioning.directory, session, request, silent)

@@ -18,7 +18,7 @@ from releasekit.plan.warnings import refuse_warned
 from releasekit.report.remarks import warning_annotations
 from releasekit.report.text import describe_private
 from releasekit.report.versions import versions_outputs, versions_summary, versions_table
-from releasekit.versions.addition import find_addition
+from releasekit.versions.addition import find_title
 from releasekit.versions.decision import decide_versions
 from releasekit.versions.edit import edit, write
 from releasekit.versions.scope import describe_idle_bumps, make_scope
@@ -42,8 +42,8 @@ async def run(config: Config, session: Session) -> int:
     async with open_command(config, session) as group:
         seal = await take_turn(group, config, session) if writes else None
         scope, title = await open_versions(group, config, session), ""
-        if config.snapshot and (request := session.ci.read_pull_request()):
-            _, title = await find_addition(scope.commits, "", request)
+        if config.snapshot:
+            title = await find_title(scope.commits, session.ci.read_pull_request())
         decided = await decide_versions(scope, title=title)
         if config.snapshot:
             decided = await make_snapshot(decided, config.snapshot)

@@ -24,48 +24,59 @@ _MAIN: Final = "origin/main"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Addition:
     """What HEAD has and the commit `base` has not. Of what it is compared with, it `lacks` so many
-    commits.
+    commits. `title` is that of `find_title`.
     """
 
     base: str
     commits: frozenset[str]
-    lacks: int = 0
+    lacks: int
+    title: str
 
 
-async def find_addition(
-    commits: Commits, since: str, request: PullRequest | None
-) -> tuple[Addition, str]:
-    """What HEAD adds, and the title that it is going to be merged under, empty where that is not
-    known. GitHub checks out what a merge would make, on top of the newest commit of its base.
+async def find_addition(commits: Commits, since: str, request: PullRequest | None) -> Addition:
+    """Raises ConfigError where the branch that HEAD is to be merged into is unknown here."""
+    lacks, title = 0, "" if since else await find_title(commits, request)
+    if title:
+        base = (await commits.run_git("rev-parse", "HEAD^1")).parse(parse_id)
+    else:
+        other = since or (request.base if request else "") or "origin/HEAD"
+        base = await _find_fork(commits, other)
+        lacks = (await commits.run_git("rev-list", "--count", f"{base}..{other}")).parse(int)
+    added = await commits.run_git("rev-list", f"{base}..HEAD")
+    return Addition(
+        base=base, commits=frozenset(added.parse_rows(parse_id)), lacks=lacks, title=title
+    )
+
+
+async def find_title(commits: Commits, request: PullRequest | None) -> str:
+    """What HEAD is going to be called once it is merged; empty where that is not known. GitHub
+    checks out what a merge would make, on top of the newest commit of its base.
 
     https://docs.github.com/en/actions/reference/workflows-and-actions/events-that-trigger-workflows#pull_request
     """
+    if request is None:
+        return ""
     parents = (await commits.run_git("rev-parse", "HEAD^@")).parse_rows(parse_id)
-    if request and not since and parents[1:] == [request.commit]:
-        base, title, lacks = parents[0], f"{request.title} (#{request.number})", 0
-    else:
-        other = since or (request.base if request else "") or "origin/HEAD"
-        try:
-            told = await commits.run_git("merge-base", "--end-of-options", other, "HEAD")
-            base = told.parse(parse_id)
-        except CommandFailed as error:
-            why = f"it has no commit in common with {visible(other)}"
-            if not await _is_commit(commits, other):
-                why = f"git knows no {visible(other)} here"
-            cure = "`--since main`"
-            if await _is_commit(commits, _MAIN):
-                cure = f"`--since {_MAIN}`, or run `git remote set-head origin --auto`"
-            raise ConfigError(
-                f"ReleaseKit cannot tell what HEAD adds: {why}",
-                hint=f"Name the branch that HEAD is to be merged into: {cure}. In a job, "
-                "check out with `fetch-depth: 0`, or `GIT_DEPTH: 0` at GitLab.",
-                problem=Problem.COMMAND_LINE,
-            ) from error
-        title = ""
-        lacks = (await commits.run_git("rev-list", "--count", f"{base}..{other}")).parse(int)
-    added = await commits.run_git("rev-list", f"{base}..HEAD")
-    commits_of_head = frozenset(added.parse_rows(parse_id))
-    return Addition(base=base, commits=commits_of_head, lacks=lacks), title
+    return f"{request.title} (#{request.number})" if parents[1:] == [request.commit] else ""
+
+
+async def _find_fork(commits: Commits, other: str) -> str:
+    try:
+        told = await commits.run_git("merge-base", "--end-of-options", other, "HEAD")
+        return told.parse(parse_id)
+    except CommandFailed as error:
+        why = f"it has no commit in common with {visible(other)}"
+        if not await _is_commit(commits, other):
+            why = f"git knows no {visible(other)} here"
+        cure = "`--since main`"
+        if await _is_commit(commits, _MAIN):
+            cure = f"`--since {_MAIN}`, or run `git remote set-head origin --auto`"
+        raise ConfigError(
+            f"ReleaseKit cannot tell what HEAD adds: {why}",
+            hint=f"Name the branch that HEAD is to be merged into: {cure}. In a job, "
+            "check out with `fetch-depth: 0`, or `GIT_DEPTH: 0` at GitLab.",
+            problem=Problem.COMMAND_LINE,
+        ) from error
 
 
 async def _is_commit(commits: Commits, name: str) -> bool:

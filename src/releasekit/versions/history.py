@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.aio import gather_all
 from releasekit.errors import CommandFailed, PlanError
 from releasekit.git.commits import parse_id
+from releasekit.git.trailers import find_base
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 # So many fit into what is read of one process, as long as most of them change a few files.
 _AT_ONCE: Final = 5_000
 _SIDE_BY_SIDE: Final = 4
+# The base branch is merged so often into that of a pull request at most.
+_MOST_UPDATES: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +124,46 @@ async def find_adding(line: MainLine, paths: Iterable[str]) -> list[Unit]:
     ids = [each for each in ids if line.parents[each] or not line.is_shallow]
     changes = await read_changes(line.git, ids)
     return [Unit(index=line.indexes[it.commit], change=it) for it in changes]
+
+
+async def read_bases(commits: Commits, merged: Iterable[str]) -> dict[str, str]:
+    """The commit that the versions of each of these were decided on: its message says it, or that
+    of the branch which it merges. Without those that nothing says it of. Raises CommandFailed.
+    """
+    found: dict[str, str] = {}
+    waiting = {each: each for each in merged}
+    for updates in range(_MOST_UPDATES):
+        read = {it.commit: it for it in await read_changes(commits, sorted({*waiting.values()}))}
+        changes = {each: read[at] for each, at in waiting.items() if at in read}
+        found |= {it: base for it, each in changes.items() if (base := find_base(each.message))}
+        waiting = {
+            it: below
+            for it, each in changes.items()
+            if it not in found and (below := _find_branch_below(each, updates))
+        }
+    return found
+
+
+def is_decided(unit: Unit, line: MainLine) -> bool:
+    """Whether it wrote versions that were decided on a commit before it, as `read_bases` finds
+    that.
+    """
+    merged = {each.commit: each for each in unit.merged}
+    change: CommitChange | None = unit.change
+    for updates in range(_MOST_UPDATES):
+        if change is None:
+            return False
+        if base := find_base(change.message):
+            return line.indexes.get(base, 0) > unit.index
+        change = merged.get(_find_branch_below(change, updates))
+    return False
+
+
+def _find_branch_below(change: CommitChange, updates: int) -> str:
+    """The branch that a commit merges; after that, what the branch was before the base branch was
+    merged into it. Empty for a commit that merges nothing.
+    """
+    return change.parents[0 if updates else 1] if len(change.parents) > 1 else ""
 
 
 def make_shallow_error() -> PlanError:

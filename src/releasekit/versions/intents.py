@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 from releasekit.decided import Intent, Source
 from releasekit.versions.change_files import is_change_file, read_directory, resolve
-from releasekit.versions.history import Unit, find_adding, read_line, read_units
+from releasekit.versions.history import Unit, find_adding, is_decided, read_line, read_units
 from releasekit.versions.messages import find_pull_request, find_reverted, read_message
 from releasekit.versions.released import find_releases
 from releasekit.versions.statements import (
     Statements,
     cancel_reverts,
-    is_ours,
     read_statements,
     sort_by_package,
 )
@@ -114,7 +113,7 @@ async def collect_intents(
 
 def _name_newest(units: Sequence[Unit], title: str, line: MainLine) -> Sequence[Unit]:
     """With the title as what the newest one says, if it says something of versions."""
-    if not units or is_ours(units[0], line) or not (read_message(title) or find_reverted(title)):
+    if not units or is_decided(units[0], line) or not (read_message(title) or find_reverted(title)):
         return units
     change = units[0].change
     newest = replace(change, message=title, parents=change.parents[:1])

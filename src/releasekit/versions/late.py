@@ -16,8 +16,7 @@ from releasekit.report.text import few
 from releasekit.text.escape import clip
 from releasekit.text.numbering import numbering_of
 from releasekit.versions.decision import decide_versions
-from releasekit.versions.history import make_shallow_error, read_line
-from releasekit.versions.release_branch import read_bases
+from releasekit.versions.history import make_shallow_error, read_bases, read_line
 from releasekit.versions.scope import make_scope
 
 if TYPE_CHECKING:

@@ -16,13 +16,12 @@ from releasekit.git.trailers import find_base, find_edits, find_text
 from releasekit.versions.history import read_changes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from releasekit.git.commits import Commits
 
 # Ours is below the merges of the base branch, if there are any.
 _MOST_COMMITS: Final = 100
-_MOST_UPDATES: Final = 10
 
 
 def name_branch(base: str) -> str:
@@ -68,22 +67,3 @@ async def read_release_branch(commits: Commits, head: str, tip: str) -> ReleaseB
         return ReleaseBranch(head=head, is_edited=True)
     title, text = message.partition("\n")[0], find_text(message)
     return ReleaseBranch(head=head, base=find_base(message), edits=edits, title=title, text=text)
-
-
-async def read_bases(commits: Commits, merged: Iterable[str]) -> dict[str, str]:
-    """The commit that the versions of each of these were decided on: its message says it, or that
-    of the branch which it merges. Without those that nothing says it of. Raises CommandFailed.
-    """
-    found: dict[str, str] = {}
-    waiting = {each: each for each in merged}
-    for update in range(_MOST_UPDATES):
-        read = {it.commit: it for it in await read_changes(commits, sorted({*waiting.values()}))}
-        changes = {each: read[at] for each, at in waiting.items() if at in read}
-        found |= {it: base for it, each in changes.items() if (base := find_base(each.message))}
-        # The branch first, then what it was before the base branch was merged into it.
-        waiting = {
-            it: each.parents[0 if update else 1]
-            for it, each in changes.items()
-            if it not in found and len(each.parents) > 1
-        }
-    return found

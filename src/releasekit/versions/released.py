@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.git.versions import find_first_commits, find_versions
 from releasekit.text.numbering import numbering_of
 from releasekit.versions.candidates import LastRelease
-from releasekit.versions.history import make_shallow_error
-from releasekit.versions.release_branch import read_bases
+from releasekit.versions.history import make_shallow_error, read_bases
 from releasekit.versions.tags import Place, VersionTag, canonicalize, find_alike, read_tags
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.decided import Level, Source
 from releasekit.git.trailers import find_base
 from releasekit.git.versions import find_versions
+from releasekit.versions.history import is_decided
 from releasekit.versions.messages import (
     describe_unread,
     find_pull_request,
@@ -75,14 +76,6 @@ class Statements:
         ]
 
 
-def is_ours(unit: Unit, line: MainLine) -> bool:
-    """Whether it was written by a decision on a commit before it: itself, or what it merges."""
-    messages = [unit.change.message]
-    second = unit.change.parents[1:2]
-    messages += [each.message for each in unit.merged if each.commit in second]
-    return any(line.indexes.get(find_base(each), 0) > unit.index for each in messages)
-
-
 async def read_statements(
     units: Iterable[Unit],
     owners: Owners,
@@ -94,7 +87,7 @@ async def read_statements(
     found = (
         each
         for unit in units
-        if not is_ours(unit, line)
+        if not is_decided(unit, line)
         for each in _read_unit(unit, owners, options)
     )
     return await _drop_written([*found], candidates, line.git)

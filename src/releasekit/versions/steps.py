@@ -254,7 +254,7 @@ def _choose_exact(base: _Base, chosen: Sequence[Intent]) -> _Spelled | None:
     for intent in chosen:
         if why := _find_fault(intent, chosen[0], base):
             message = f"{intent.source.path or intent.source.title}: {why}"
-            problem = Problem.CHANGE_FILE
+            problem = Problem.CHANGE_FILE if intent.source.path else Problem.NO_NEXT_VERSION
             raise _Refused(Trouble(package=intent.package, problem=problem, message=message))
     return _Spelled.of(chosen[0].package.ecosystem, chosen[0].exact) if chosen else None
 
