@@ -34,11 +34,12 @@ Carry = Literal["", "patch", "same", "none"]
 class Source:
     """Where an intent is stated: in the message of a commit, or in a change file.
 
-    `commit` is the commit of the first-parent line that states it, or that added the file, empty
-    for a file that no commit has; `path` is that of the file in the repository, empty for a
-    commit. `title` is for one line: a subject as it was written, or the name of the file and its
-    first line. `type` is that of a conventional commit, `text` what a changelog says of it, which
-    is Markdown where there is a `path`. `time_s` is when it was committed, in seconds since 1970.
+    `commit` states it, also one that was merged, or added the file: empty for a file that no commit
+    has, and a beginning where a file names one that nothing is known of. `path` is that of the
+    file, from the root of the workspace, empty for a commit. `title` is for one line: a subject as
+    it was written, or the name of the file and its first line. `type` is that of a conventional
+    commit, `text` what a changelog says of it, which is Markdown where there is a `path`. `time_s`
+    is when it was committed, in seconds since 1970.
     """
 
     title: str

@@ -12,6 +12,7 @@ from fakes import package
 from releasekit.config.version_options import VersionOptions
 from releasekit.git.commits import Commits
 from releasekit.host.process import Printed, Processes
+from releasekit.plan.places import Places
 from releasekit.versions.candidates import Candidate
 from releasekit.versions.intents import collect_intents
 from releasekit.versions.owners import Owners
@@ -97,6 +98,7 @@ class Repository:
                     packs=lambda _, path: not path.startswith(("scripts/", "tests/")),
                     ignore=chosen.ignore,
                     paths=chosen.paths,
+                    places=Places(packages, root),
                 )
                 return await collect_intents(
                     [
@@ -142,17 +144,21 @@ def standing(collected: Collected, name: str) -> Standing:
     return next(each for each in collected.standings if each.package.name == name)
 
 
-def unread(collected: Collected) -> dict[str, list[str]]:
+def unclear(collected: Collected) -> dict[str, list[str]]:
     """The titles of commits that do not say what they ask for."""
     return {
-        each.id.name: [it.title for it in each.unread]
+        each.id.name: [it.title for it in each.unclear]
         for each in collected.candidates.values()
-        if each.unread
+        if each.unclear
     }
 
 
-def unread_tags(collected: Collected) -> dict[PackageId, Sequence[str]]:
-    return {it.id: it.release.unread for it in collected.candidates.values() if it.release.unread}
+def similar_tags(collected: Collected) -> dict[PackageId, Sequence[str]]:
+    return {
+        it.id: it.release.similar_tags
+        for it in collected.candidates.values()
+        if it.release.similar_tags
+    }
 
 
 def guessed(collected: Collected) -> list[str]:

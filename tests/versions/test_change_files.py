@@ -23,7 +23,7 @@ from releasekit.versions.change_files import (
     format_change_file,
     is_change_file,
     read_change_file,
-    resolve,
+    resolve_names,
 )
 from watchdog import assert_no_worse_than_linear
 
@@ -279,15 +279,15 @@ def file(*names: str, path: str = PATH) -> ChangeFile:
 
 def test_a_name_is_that_of_a_package_or_has_its_ecosystem() -> None:
     names = ("@acme/icons", "cargo:measure", "npm:measure", "com.acme:core", "acme-core")
-    found = resolve([file(*names)], PACKAGES, PACKAGES)
-    assert [str(package) for _, _, package in found] == [
+    (found,) = resolve_names([file(*names)], PACKAGES, PACKAGES)
+    assert [str(each.package) for each in found.entries] == [
         "npm:@acme/icons",
         "cargo:measure",
         "npm:measure",
         "maven:com.acme:core",
         "pypi:acme-core",
     ]
-    assert [entry.name for _, entry, _ in found] == list(names)
+    assert [each.name for each in found.entries] == list(names)
 
 
 def test_names_that_are_none_are_told_at_once_with_their_lines() -> None:
@@ -297,7 +297,7 @@ def test_names_that_are_none_are_told_at_once_with_their_lines() -> None:
         file("com.acme:core", "maven:com.acme:core", "'com.acme:core'", path="c.md"),
     ]
     with pytest.raises(PlanError) as caught:
-        resolve(files, PACKAGES, PACKAGES)
+        resolve_names(files, PACKAGES, PACKAGES)
     told = told_of(caught.value)
     assert [str(each) for each in told] == [
         f"{PATH}:2: 'acme-cor' is no package here, did you mean 'acme-core'?",
@@ -314,31 +314,31 @@ def test_names_that_are_none_are_told_at_once_with_their_lines() -> None:
 @pytest.mark.parametrize("name", ["a.b/m", "go:a.b/m", "a.b/m/v2", "a.b/m/v3", "go:a.b/m/v3"])
 def test_a_go_module_keeps_the_names_of_earlier_major_versions(name: str) -> None:
     modules = [PackageId("go", "a.b/m/v3")]
-    (only,) = resolve([file(name)], modules, modules)
-    assert only[2].name == "a.b/m/v3"
+    (only,) = resolve_names([file(name)], modules, modules)
+    assert only.entries[0].package == modules[0]
 
 
 def test_a_name_is_that_of_the_module_that_has_it_now() -> None:
     modules = [PackageId("go", "a.b/m/v2"), PackageId("go", "a.b/m")]
-    found = resolve([file("a.b/m", "a.b/m/v2")], modules, modules)
-    assert [each.name for *_, each in found] == ["a.b/m", "a.b/m/v2"]
+    (found,) = resolve_names([file("a.b/m", "a.b/m/v2")], modules, modules)
+    assert [each.package for each in found.entries] == modules[::-1]
     with pytest.raises(PlanError, match=r"v3' is the name of several packages"):
-        resolve([file("a.b/m/v3")], modules, modules)
+        resolve_names([file("a.b/m/v3")], modules, modules)
 
 
 def test_default_is_the_only_package_as_for_knope() -> None:
-    (only,) = resolve([file("default")], PACKAGES[:1], PACKAGES)
-    assert only[2] == PACKAGES[0]
+    (only,) = resolve_names([file("default")], PACKAGES[:1], PACKAGES)
+    assert only.entries[0].package == PACKAGES[0]
     with pytest.raises(PlanError, match="'default' is no package here"):
-        resolve([file("default")], PACKAGES, PACKAGES)
+        resolve_names([file("default")], PACKAGES, PACKAGES)
 
 
 def test_a_private_package_gives_its_name_to_one_that_gets_versions() -> None:
     crate, private = PackageId("cargo", "measure"), PackageId("npm", "measure")
-    (found,) = resolve([file("measure")], [crate], PACKAGES)
-    assert found[2] == crate
-    (found,) = resolve([file("npm:measure")], [crate], PACKAGES)
-    assert found[2] == private
+    (found,) = resolve_names([file("measure")], [crate], PACKAGES)
+    assert found.entries[0].package == crate
+    (found,) = resolve_names([file("npm:measure")], [crate], PACKAGES)
+    assert found.entries[0].package == private
 
 
 def test_many_names_that_are_none_take_linear_time() -> None:
@@ -346,7 +346,9 @@ def test_many_names_that_are_none_take_linear_time() -> None:
 
     def refuse(count: int) -> None:
         with pytest.raises(PlanError):
-            resolve([file(*(f"acme-{number}x" for number in range(count)))], packages, packages)
+            resolve_names(
+                [file(*(f"acme-{number}x" for number in range(count)))], packages, packages
+            )
 
     assert_no_worse_than_linear(refuse, 4_000)
 

@@ -10,7 +10,7 @@ from releasekit.config.version_options import VersionOptions
 from releasekit.decided import Level
 from releasekit.errors import PlanError
 from releasekit.problems import Problem
-from versions.repositories import Repository, standing, unread
+from versions.repositories import Repository, standing, unclear
 from watchdog import assert_no_worse_than_linear
 from workspaces import git
 
@@ -121,7 +121,7 @@ def test_a_commit_that_wrote_versions_states_nothing_whichever_way_it_was_merged
     begin_branch(two)
     two.commit(message, two.write("packages/core", "acme-core", "1.3.0"))
     merge(two, "Merge pull request #3 from acme/topic")
-    assert (two.collect().intents, unread(two.collect())) == ([], {})
+    assert (two.collect().intents, unclear(two.collect())) == ([], {})
 
 
 def test_what_a_merged_line_had_released_is_not_released_again(two: Repository) -> None:
@@ -150,7 +150,7 @@ def test_commits_of_a_merged_line_speak_although_its_last_one_released_it(two: R
     two.git("checkout", "--quiet", "main")
     merge(two, "Merge branch 'release/1.x'", "release/1.x")
     assert titles(two) == {"acme-core": {"fix: there"}}
-    assert unread(two.collect()) == {}
+    assert unclear(two.collect()) == {}
 
 
 def test_a_clone_that_ends_before_the_base_of_a_decision_is_refused(
@@ -256,4 +256,4 @@ def test_a_merged_branch_that_was_merged_into_before_is_read_once(two: Repositor
         "acme-core": [("fix: two", PATCH, False), ("feat: one", MINOR, False)],
         "acme-cli": [("fix: on the line", PATCH, False)],
     }
-    assert unread(two.collect()) == {}
+    assert unclear(two.collect()) == {}

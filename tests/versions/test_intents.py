@@ -12,7 +12,7 @@ import pytest
 from releasekit.config.version_options import VersionOptions
 from releasekit.decided import Level
 from releasekit.errors import ConfigError, PlanError, told_of
-from versions.repositories import Repository, guessed, standing, unread
+from versions.repositories import Repository, guessed, standing, unclear
 from workspaces import git
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def test_a_commit_that_says_nothing_is_unread(two: Repository) -> None:
     two.commit("No package", {"README.md": "1"})
     collected = two.collect()
     assert collected.intents == []
-    assert unread(collected) == {
+    assert unclear(collected) == {
         "acme-core": ["runtime: faster", "Update stuff"],
         "acme-cli": ["Update stuff"],
     }

@@ -31,6 +31,7 @@ def make_owners(
         packs=lambda _, path: not path.startswith(("docs/", "scripts/", "tests/")),
         ignore=ignore,
         paths=paths or {},
+        places=Places(packages, root),
     )
 
 
@@ -59,7 +60,10 @@ def test_the_deepest_directory_owns_a_file_and_the_root_what_is_left(path: str, 
 def test_packages_of_one_directory_own_its_files_together() -> None:
     crate = replace(package("measure"), directory=TOP / "measure")
     wheel = replace(crate, id=replace(crate.id, ecosystem="pypi"))
-    owners = Owners([crate, wheel], TOP, TOP, packs=lambda *_: True, ignore=(), paths={})
+    places = Places([crate, wheel], TOP)
+    owners = Owners(
+        [crate, wheel], TOP, TOP, packs=lambda *_: True, ignore=(), paths={}, places=places
+    )
     assert owners.find_touched("measure/src/lib.rs") == {crate.id, wheel.id}
 
 
@@ -142,5 +146,14 @@ def test_what_packages_take_in_touches_them_too() -> None:
 def test_a_name_that_two_packages_have_is_refused() -> None:
     one = replace(package("core"), directory=TOP / "one")
     two = replace(one, id=replace(one.id, ecosystem="pypi"), directory=TOP / "two")
+    places = Places([one, two], TOP)
     with pytest.raises(ConfigError, match="'core' is the name of several packages"):
-        Owners([one, two], TOP, TOP, packs=lambda *_: True, ignore=(), paths={"core": ("a",)})
+        Owners(
+            [one, two],
+            TOP,
+            TOP,
+            packs=lambda *_: True,
+            ignore=(),
+            paths={"core": ("a",)},
+            places=places,
+        )

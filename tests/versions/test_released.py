@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from releasekit.decided import Level
-from versions.repositories import Repository, standing, unread_tags
+from versions.repositories import Repository, similar_tags, standing
 
 if TYPE_CHECKING:
     from releasekit.model import Package
@@ -155,7 +155,7 @@ def test_tags_of_other_tools_are_read(
     collected = repository.collect()
     assert standing(collected, name).released == "1.2.0"
     assert standing(collected, f"{name}-more").released == ""
-    assert not unread_tags(collected)
+    assert not similar_tags(collected)
 
 
 def test_a_name_of_one_package_stays_that_where_another_one_is_like_it(
@@ -176,15 +176,15 @@ def test_tags_of_a_form_that_is_not_read_are_said(two: Repository) -> None:
     two.commit("feat: more", two.write("packages/web", "acme-web", "0.3.0"))
     for tag in ("release-acme-web-0.3.0", "docker-1.0", "begin"):
         two.git("tag", tag)
-    told = unread_tags(two.collect())
+    told = similar_tags(two.collect())
     assert [(each.name, tags) for each, tags in told.items()] == [
         ("acme-web", ["release-acme-web-0.3.0"])
     ]
     two.git("tag", "-d", "release-acme-web-0.3.0")
-    told = unread_tags(two.collect())
+    told = similar_tags(two.collect())
     assert list(told.values()) == [["docker-1.0"]]
     two.git("tag", "acme-web-v0.3.0")
-    assert not unread_tags(two.collect())
+    assert not similar_tags(two.collect())
 
 
 def test_tags_of_what_gets_no_version_are_not_taken_for_those_of_another(two: Repository) -> None:
@@ -192,7 +192,7 @@ def test_tags_of_what_gets_no_version_are_not_taken_for_those_of_another(two: Re
     two.commit("feat: more", two.write("packages/web", "acme-web", "0.3.0"))
     two.write("tools/lint", "acme-lint", "2.0.0")
     two.git("tag", "acme-lint-v2.0.0")
-    assert not unread_tags(two.collect(private=["tools/lint"]))
+    assert not similar_tags(two.collect(private=["tools/lint"]))
 
 
 def as_python(repository: Repository, place: str) -> Package:

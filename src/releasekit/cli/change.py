@@ -7,9 +7,9 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from releasekit.cli.commands.change import ChangeInputs
+from releasekit.cli.scope import open_scope
 from releasekit.cli.session import list_packages, open_command, say
 from releasekit.cli.terminal import Terminal
-from releasekit.cli.version import open_versions
 from releasekit.config.package_filter import find_package
 from releasekit.errors import ConfigError, PathError, describe_os_error, did_you_mean
 from releasekit.host import durable
@@ -62,7 +62,7 @@ async def run(config: Config, session: Session) -> int:
 
 async def _check(config: Config, session: Session) -> int:
     async with open_command(config, session) as group:
-        scope = await open_versions(group, config, session)
+        scope = await open_scope(group, config, session)
         request = session.ci.read_pull_request()
         since = config.own(ChangeInputs).since
         addition = await find_addition(scope.commits, since, request)

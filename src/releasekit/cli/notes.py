@@ -83,7 +83,7 @@ async def _write_text(
     tags = await commits.list_tags()
     own = tag_name(template, package, root)
     previous = previous_tag(template, package, root, tags)
-    commit = tags.get(own) or await require_head(commits)
+    commit = tags.get(own) or await commits.require_head()
     if await commits.is_shallow():
         print(_SHALLOW, file=sys.stderr)  # noqa: T201 (beside the text)
     is_known = own in tags or version.removeprefix("v") == found.version.removeprefix("v")
@@ -105,10 +105,3 @@ async def _write_text(
             hint="Write the version of its manifest, of a tag, or of a section of its change log.",
         )
     return text
-
-
-async def require_head(commits: Commits) -> str:
-    """The commit that it is about; raises ConfigError where nothing is committed."""
-    if commit := await commits.read_head():
-        return commit
-    raise ConfigError(f"{commits.top} has no commit yet", hint="Commit something first.")

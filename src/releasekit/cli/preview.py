@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.cli.commands.preview import PreviewInputs
 from releasekit.cli.result_files import write
+from releasekit.cli.scope import open_scope
 from releasekit.cli.session import open_command
-from releasekit.cli.version import open_versions
 from releasekit.decided import Level
 from releasekit.host.ci import TEMPORARY
 from releasekit.host.forges import REPOSITORY, page_of_new_file
@@ -41,7 +41,7 @@ async def run(config: Config, session: Session) -> int:
     async with open_command(config, session) as group:
         request = session.ci.read_pull_request()
         since = config.own(PreviewInputs).since
-        scope = await open_versions(group, config, session, since)
+        scope = await open_scope(group, config, session, since)
         addition = await find_addition(scope.commits, since, request)
         past = await look_back(scope, addition.base)
         before = await decide_versions(past)

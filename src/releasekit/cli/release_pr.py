@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from releasekit.announce.post_release import find_forge, require_token
+from releasekit.cli.scope import open_scope, rediscover
 from releasekit.cli.session import open_command, refuse_foreign, start_processes, take_turn
-from releasekit.cli.version import open_versions, rediscover
 from releasekit.errors import ConfigError
 from releasekit.git.remote import Remote
 from releasekit.git.settings import GitSettings
@@ -41,7 +41,7 @@ async def run(config: Config, session: Session) -> int:
         at = await _find_forge(group, config, session)
         token = require_token(session.credentials, session.ci, at, asked="release-pr", needs=needs)
         seal = await take_turn(group, config, session)
-        scope = await open_versions(group, config, session)
+        scope = await open_scope(group, config, session)
         decided = await decide_versions(scope)
         into = _require_branch(scope.branch, session.ci)
         refuse_warned(decided.view.warned, config.levels)
@@ -54,7 +54,6 @@ async def run(config: Config, session: Session) -> int:
         sandbox = scope.services.processes.sandbox
         closed = closed_scratch(session.credentials.environment, sandbox)
         keeper = Keeper.of(decided, edits, at, token, await group.enter(closed), into)
-        await keeper.clone.begin(scope.commits)
         kept = await keeper.keep()
     view, changes = decided.view, edited.names(config.root)
     outputs = versions_outputs(view, changes, config.root) | release_pr_outputs(kept)

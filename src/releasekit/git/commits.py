@@ -7,7 +7,7 @@ import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from releasekit.errors import CommandFailed
+from releasekit.errors import CommandFailed, ConfigError
 from releasekit.git.objects import Signature
 from releasekit.host.streams import MAX_OUTPUT
 
@@ -99,6 +99,12 @@ class Commits:
             return (await self.run_git(*asked)).parse(parse_id)
         except CommandFailed:
             return ""
+
+    async def require_head(self) -> str:
+        """As `read_head`; raises ConfigError where nothing is committed."""
+        if commit := await self.read_head():
+            return commit
+        raise ConfigError(f"{self.top} has no commit yet", hint="Commit something first.")
 
     async def list_tags(self) -> dict[str, str]:
         """All that are here, and the commit that each leads to."""

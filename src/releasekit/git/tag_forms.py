@@ -36,7 +36,7 @@ def list_names(package: Package, root: Path) -> list[str]:
 
 def list_like_names(package: Package) -> list[str]:
     """As a tag may have it, and may mean another package by it: without `@`, as names of nx and of
-    npm's own archives are, and with the other one of `-` and `_`.
+    npm's own archives are, and with another one of `-`, `_` and `.`.
     """
     name = package.id.name
     if name.startswith("@"):

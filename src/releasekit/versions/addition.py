@@ -94,7 +94,7 @@ def find_silent(decided: Decided, addition: Addition) -> list[PackageId]:
     return sorted(
         each.id
         for each in decided.collected.candidates.values()
-        if any(it.commit in addition.commits for it in each.unread)
+        if any(it.commit in addition.commits for it in each.unclear)
         and not any(it.source.commit in told for it in each.intents)
     )
 

@@ -23,7 +23,7 @@ class LastRelease:
     versions that have a tag, among them all higher ones, each with its commit. A `guessed` one has
     no tag. What the first `fresh` commits of the line have is in no prerelease yet; -1 where one is
     written that no commit has. `prerelease` is the highest one of a package that had nothing else.
-    `unread` are tags that may be of one that seems new.
+    `similar_tags` may be of one that seems new.
     """
 
     version: str = ""
@@ -34,7 +34,7 @@ class LastRelease:
     guessed: bool = False
     fresh: int = 0
     prerelease: str = ""
-    unread: Sequence[str] = ()
+    similar_tags: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class Candidate:
     is a name of no package, for all whose version stands in one place.
 
     `release` is known after `find_releases`. `intents` are what is asked of it since then, those of
-    change files first; `unread` are the commits that change it and do not say what they ask for,
+    change files first; `unclear` are the commits that change it and do not say what they ask for,
     the newest first.
     """
 
@@ -55,7 +55,7 @@ class Candidate:
     shared: PackageId | None = None
     release: LastRelease = LastRelease()
     intents: Sequence[Intent] = ()
-    unread: Sequence[Source] = ()
+    unclear: Sequence[Source] = ()
 
     @property
     def id(self) -> PackageId:

@@ -8,7 +8,7 @@ https://pnpm.io/cli/change
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, count
 from typing import TYPE_CHECKING, Final
 
@@ -66,13 +66,15 @@ _MOST_DEEP: Final = 4
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeEntry:
     """What is asked for one package, named as in the file: a level, or `exact`ly this version, as
-    it is written there.
+    it is written there. `package` is known after `resolve_names`, and None for one of another part
+    of the repository.
     """
 
     name: str
     level: Level = Level.NONE
     exact: str = ""
     line: int = 0
+    package: PackageId | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +90,11 @@ class ChangeFile:
     title: str
     replaces_commit: str = ""
     replaces_pull_request: int = 0
+
+    def asks(self, entry: ChangeEntry) -> bool:
+        """Whether an entry of it asks for something, if only in place of a commit."""
+        replaces = self.replaces_commit or self.replaces_pull_request
+        return bool(entry.level or entry.exact or replaces)
 
 
 def is_change_file(name: str) -> bool:
@@ -173,17 +180,17 @@ def _read_text(lines: Sequence[str]) -> tuple[str, int, str]:
     return commit, pull_request, ""
 
 
-def resolve(
+def resolve_names(
     files: Iterable[ChangeFile],
     versioned: Sequence[PackageId],
     everything: Iterable[PackageId],
     *,
     is_part: bool = False,
-) -> list[tuple[ChangeFile, ChangeEntry, PackageId]]:
-    """Each entry with its package. What gets no version, private or left out of this run, has its
-    name only where no `versioned` package has it. Raises PlanError with all that name no package,
-    several, or one twice. Where `everything` `is_part` of what the repository has, names of others
-    are left out.
+) -> list[ChangeFile]:
+    """Those files with the package of each entry. What gets no version, private or left out of this
+    run, has its name only where no `versioned` package has it. Raises PlanError with all that name
+    no package, several, or one twice. Where `everything` `is_part` of what the repository has,
+    others may be named.
     """
     by_name = index_names(everything) | index_names(versioned)
     if len(versioned) == 1:
@@ -193,10 +200,11 @@ def resolve(
     for package in versioned:
         for name in (str(package), package.name) if package.ecosystem == "go" else ():
             by_base.setdefault(_MAJOR.sub("", name), []).append(package)
-    found: list[tuple[ChangeFile, ChangeEntry, PackageId]] = []
+    found: list[ChangeFile] = []
     refused: list[PlanError] = []
     for file in files:
         seen: dict[PackageId, int] = {}
+        entries: list[ChangeEntry] = []
         for entry in file.entries:
             named = by_name.get(entry.name) or by_base.get(_MAJOR.sub("", entry.name), [])
             shown = f"{file.path}:{entry.line}: {clip(entry.name, 100)!r}"
@@ -204,7 +212,7 @@ def resolve(
                 several = f"{shown} is the name of several packages"
                 refused.append(_refuse(several, f"Write {' or '.join(map(str, named))}."))
             elif is_part and not named:
-                continue
+                entries.append(entry)
             elif not named:
                 # Comparing names takes long, and no more than these are shown.
                 near = did_you_mean(entry.name, by_name if len(refused) < MOST_TOLD else ())
@@ -214,7 +222,8 @@ def resolve(
                 again = f"{shown} is the package of line {first} again"
                 refused.append(_refuse(again, "Leave one of the two lines."))
             else:
-                found.append((file, entry, named[0]))
+                entries.append(replace(entry, package=named[0]))
+        found.append(replace(file, entries=tuple(entries)))
     if refused:
         raise join_errors(refused)
     return found
@@ -253,7 +262,7 @@ def choose_name(text: str, taken: Collection[str]) -> str:
     return next(name for name in names if name not in there)
 
 
-async def read_directory(directory: Path, root: Path, commits: Commits) -> list[ChangeFile]:
+async def read_change_files(directory: Path, root: Path, commits: Commits) -> list[ChangeFile]:
     """Those below the directory that are checked out, committed or not; of another head than HEAD,
     those that it has. Raises PlanError with all that cannot be used.
     """

@@ -92,18 +92,18 @@ class _Sharing:
 def decide(
     standings: Sequence[Standing], intents: Sequence[Intent], edges: Sequence[Edge], rules: Rules
 ) -> Decision:
-    """The same for any order of its arguments. Packages without a standing are left out.
+    """The order of the arguments does not matter. Packages without a standing are left out.
 
     A bump leads from the released version, or from a prerelease where nothing else is out, empty
     before a first release, to the next one, also where that is already written.
     """
     cases = _gather(standings, intents, edges, rules)
-    sharing = [sorted(found) for found in {id(it.together): it.together for it in cases}.values()]
-    for members in sharing:
+    clusters = [sorted(found) for found in {id(it.together): it.together for it in cases}.values()]
+    for members in clusters:
         counted = count_steps([(it.standing, it.intents) for it in members], rules.zero)
         for case, each in zip(members, counted, strict=True):
             case.counted = each
-    _raise_levels([case for members in sharing for case in members], rules.propagate)
+    _raise_levels([case for members in clusters for case in members], rules.propagate)
     _mark_further(cases)
     ordered = _put_in_order(cases)
     for case in ordered:

@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from releasekit.announce.tag_names import tag_name
-from releasekit.decided import Level, Reason, Rules
+from releasekit.decided import Level, Reason
 from releasekit.errors import CommandFailed, ConfigError, PlanError, join_errors
 from releasekit.model import PackageWarning, WarningName
 from releasekit.plan.other_tools import compare_manifest, describe_unread, refuse_unread
@@ -20,7 +20,7 @@ from releasekit.versions.candidates import Candidate
 from releasekit.versions.decide import decide
 from releasekit.versions.intents import collect_intents
 from releasekit.versions.owners import Owners
-from releasekit.versions.rules import choose_labels, decide_by_hand, list_edges, list_groups
+from releasekit.versions.rules import choose_labels, list_edges, make_rules, read_chosen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -67,16 +67,15 @@ def _compare_manifests(scope: Scope, collected: Collected) -> list[Unread]:
 
 
 async def _decide(scope: Scope, collected: Collected) -> Decision:
-    config, options, standings = scope.config, scope.config.versioning, collected.standings
-    chosen = decide_by_hand(config.set, [*scope.packages.values()], standings)
+    config, standings = scope.config, collected.standings
+    chosen = read_chosen(config.set, [*scope.packages.values()], standings)
     by_hand = {each.package for each in chosen}
     # What is decided by hand stands in place of what a change file says.
     stated = [it for it in collected.intents if not (it.exact and it.package in by_hand)]
     edges = list_edges(scope.targets, standings, config.extra_edges)
     edges = await _follow_contents(edges, scope.holdings)
     ids = [each.package for each in standings]
-    groups = tuple(list_groups(options, scope.targets, ids, is_part=scope.is_part))
-    rules = Rules(zero=options.zero, propagate=options.propagate, groups=groups)
+    rules = make_rules(config.versioning, scope.targets, ids, is_part=scope.is_part)
     harmless = set[Problem]()
     if config.snapshot:
         # No usual requirement takes one, so whatever needs it comes along.
@@ -107,14 +106,14 @@ def _make_view(
         *decision.left_alone,
     )
     warned = [
-        (each.package, scope.config.levels.apply([warn_of_unread(each.unread)]))
+        (each.package, scope.config.levels.apply([warn_of_unclear(each.unclear)]))
         for each in sorted(candidates, key=attrgetter("id"))
-        if each.unread
+        if each.unclear
     ]
     notes = [
         *scope.notes,
         *describe_unread(unread),
-        *_describe_unread_tags(candidates),
+        *_describe_similar_tags(candidates),
         *_describe_first(candidates),
     ]
     return VersionsView(replace(decision, left_alone=left_alone), scope.packages, warned, notes)
@@ -210,13 +209,15 @@ def _list_resting(
             yield Reason(package=each.package, rule=rule)
 
 
-def _describe_unread_tags(candidates: Iterable[Candidate]) -> Iterator[str]:
-    if found := {each.id: each.release.unread for each in candidates if each.release.unread}:
+def _describe_similar_tags(candidates: Iterable[Candidate]) -> Iterator[str]:
+    found = {str(each.id): each.release.similar_tags for each in candidates}
+    names = sorted(name for name, tags in found.items() if tags)
+    if names:
         tags = sorted({tag for each in found.values() for tag in each})
         yield (
-            f"ReleaseKit finds no tag of {few(sorted(map(str, found)))}, so it decides first "
-            f"versions. If {few(tags)} is the tag of a version, write its form as `name` below "
-            "[tag] in releasekit.toml, or tag the last version of each package again"
+            f"ReleaseKit finds no tag of {few(names)}, so it decides first versions. If "
+            f"{few(tags)} is the tag of a version, write its form as `name` below [tag] in "
+            "releasekit.toml, or tag the last version of each package again"
         )
 
 
@@ -241,7 +242,7 @@ def _list_private(scope: Scope) -> Iterator[Reason]:
             yield Reason(package=package.id, rule=rule)
 
 
-def warn_of_unread(commits: Sequence[Source]) -> PackageWarning:
+def warn_of_unclear(commits: Sequence[Source]) -> PackageWarning:
     """Of commits, the newest first, that touch a package and do not say what they ask for."""
     newest = f"{commits[0].commit[:9]}: {clip(commits[0].title, _TITLE_CHARS)}"
     many = f"{len(commits)} commits do not say what they ask for, the newest is"

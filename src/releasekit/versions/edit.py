@@ -29,12 +29,12 @@ from releasekit.versions.changelog_edit import add_section
 from releasekit.versions.changelog_entries import write_date, write_section_body
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
     from pathlib import Path
 
     from releasekit.config.config import Config
     from releasekit.config.version_options import FurtherFile
-    from releasekit.decided import Bump, Intent, Ranges, Reason
+    from releasekit.decided import Bump, Intent, Ranges
     from releasekit.ecosystems.interface import Target
     from releasekit.model import Package
     from releasekit.state.seals import Seal
@@ -110,10 +110,11 @@ def _drop_change_files(decided: Decided, edits: Edits) -> None:
         if not numbering_of(bump.package.ecosystem).read(bump.new).is_prerelease
     }
     waiting = {each.id for each in decided.scope.public} - used | {None}
-    for path, named in decided.collected.files.items() if bumps else ():
-        place = decided.scope.config.root / path
-        done = {name for name, package in named.items() if package in used}
-        if waiting.isdisjoint(named.values()):
+    for file in decided.collected.files if bumps else ():
+        place = decided.scope.config.root / file.path
+        asking = [each for each in file.entries if each.package is None or file.asks(each)]
+        done = {each.name for each in asking if each.package in used}
+        if waiting.isdisjoint(each.package for each in asking):
             edits.remove(place)
         elif done and (text := edits.read(place)):
             edits.write(place, drop_entries(text, done))
@@ -133,7 +134,7 @@ def _edit_changelogs(decided: Decided, edits: Edits) -> None:
     newest_s = max(
         (it.source.time_s for bump in bumps for it in bump.reasons if it.source), default=0
     )
-    kind = scope.config.versioning.changelog
+    kind, ages = scope.config.versioning.changelog, decided.collected.ages
     paths = {it: _find_changelog(scope.packages[it], scope.config.root, kind) for it in versions}
     # Headings of a file with several versions name their packages.
     told = Counter(path for path, _ in {(paths[it], versions[it]) for it in versions})
@@ -145,7 +146,9 @@ def _edit_changelogs(decided: Decided, edits: Edits) -> None:
         names = list_heading_names(package.name)
         if package not in writing and find_section(text or "", version, names):
             # What was stated before it changed is in it, or was taken out by somebody.
-            bump = replace(bump, reasons=tuple(_list_younger(bump, path, decided)))
+            last = _find_last_change(path, decided)
+            new = (it for it in bump.reasons if it.source and ages.get(it.source.commit, -1) < last)
+            bump = replace(bump, reasons=tuple(new))
             if not bump.reasons:
                 return
         edits.write(
@@ -165,14 +168,10 @@ def _edit_changelogs(decided: Decided, edits: Edits) -> None:
     map_all(edit_changelog, bumps[::-1])  # each goes on top of the file
 
 
-def _list_younger(bump: Bump, path: Path, decided: Decided) -> Iterator[Reason]:
-    """Those stated after the last commit that has changed this file."""
-    ages, units = decided.collected.ages, decided.collected.units
-    place = path.relative_to(decided.scope.commits.top).as_posix()
-    last = next((unit.index for unit in units if place in unit.change.files), len(units))
-    for each in bump.reasons:
-        if each.source and ages.get(each.source.commit, -1) < last:
-            yield each
+def _find_last_change(path: Path, decided: Decided) -> int:
+    """The index of the newest commit that changes this file, of those since the last releases."""
+    units, place = decided.collected.units, path.relative_to(decided.scope.commits.top).as_posix()
+    return next((unit.index for unit in units if place in unit.change.files), len(units))
 
 
 def _find_replaced(bump: Bump, decided: Decided) -> str:
@@ -250,7 +249,8 @@ async def write(
     scope, view = decided.scope, decided.view
     config = scope.config
     checkout = await read_checkout(config.root, scope.services.processes)
-    _refuse_uncommitted(edited.changes, checkout.uncommitted, config.root, decided.collected.files)
+    files = [each.path for each in decided.collected.files]
+    _refuse_uncommitted(edited.changes, checkout.uncommitted, config.root, files)
     pin = EphemeralPin(
         config.state_directory, edited.changes, ecosystem=VERSIONS, root=config.root, seal=seal
     )

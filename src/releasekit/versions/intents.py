@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from releasekit.decided import Intent, Source
-from releasekit.versions.change_files import is_change_file, read_directory, resolve
+from releasekit.versions.change_files import is_change_file, read_change_files, resolve_names
 from releasekit.versions.history import Unit, find_adding, is_decided, read_line, read_units
 from releasekit.versions.messages import find_pull_request, find_reverted, read_message
 from releasekit.versions.released import find_releases
 from releasekit.versions.statements import (
-    Statements,
+    StatementIndex,
     cancel_reverts,
+    group_unreleased,
     read_statements,
-    sort_by_package,
 )
 
 if TYPE_CHECKING:
@@ -27,24 +27,21 @@ if TYPE_CHECKING:
     from releasekit.git.commits import Commits
     from releasekit.model import Package, PackageId
     from releasekit.versions.candidates import Candidate
-    from releasekit.versions.change_files import ChangeEntry, ChangeFile
+    from releasekit.versions.change_files import ChangeFile
     from releasekit.versions.history import MainLine
     from releasekit.versions.owners import Owners
     from releasekit.versions.released import FindPublished
     from releasekit.versions.statements import Statement
 
-    Named = tuple[ChangeFile, ChangeEntry, PackageId]
-
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """`files` are the change files, by their paths from the root, each with the names in it that
-    ask for something and their packages, None for one of another part of the repository. `units`
-    are the commits since the oldest of the last releases, the newest first.
+    """`files` are the change files, and `units` the commits since the oldest of the last releases,
+    the newest first.
     """
 
     candidates: Mapping[PackageId, Candidate]
-    files: Mapping[str, Mapping[str, PackageId | None]]
+    files: Sequence[ChangeFile]
     units: Sequence[Unit]
 
     @property
@@ -91,22 +88,23 @@ async def collect_intents(
     silent = {index for index, paths in added.items() if paths and options.changes == "both"}
     speaking = [] if options.changes == "files" else [it for it in units if it.index not in silent]
     statements = await read_statements(speaking, owners, options, candidates, line)
-    known = Statements(statements)
+    known = StatementIndex(statements)
     files: Sequence[ChangeFile] = ()
     if options.changes != "commits":
-        files = await read_directory(root / options.directory, root, commits)
-    named = resolve(
+        files = await read_change_files(root / options.directory, root, commits)
+    files = resolve_names(
         files, [it.id for it in candidates], [it.id for it in packages], is_part=is_part
     )
     adding = {path: unit for unit in units[::-1] for path in added[unit.index]}  # the newest
-    by_file, replaced = await _read_files(named, candidates, known, adding, line, root)
-    rest = sort_by_package([each for each in statements if each not in replaced], units, candidates)
+    by_file, replaced = await _read_files(files, candidates, known, adding, line, root)
+    rest = [each for each in statements if each not in replaced]
+    by_commit = group_unreleased(rest, units, candidates)
     return Collected(
         {
-            each.id: _ask(each, by_file.get(each.id, ()), rest.get(each.id, ()), known)
+            each.id: _ask(each, by_file.get(each.id, ()), by_commit.get(each.id, ()), known)
             for each in candidates
         },
-        _list_waiting(files, named),
+        files,
         units,
     )
 
@@ -130,18 +128,23 @@ def _list_added(unit: Unit, place: str) -> list[str]:
 
 
 async def _read_files(
-    named: Iterable[Named],
+    files: Iterable[ChangeFile],
     candidates: Iterable[Candidate],
-    known: Statements,
+    known: StatementIndex,
     adding: Mapping[str, Unit],
     line: MainLine,
     root: Path,
 ) -> tuple[Mapping[PackageId, Sequence[Intent]], Collection[Statement]]:
-    """What change files ask for, and the statements of commits that they replace. `named` are also
-    those of other packages; `adding` are the commits that have added files since the last releases.
+    """What change files ask for, and the statements of commits that they replace. `adding` are the
+    commits that have added files since the last releases.
     """
     by_id = {each.id: each for each in candidates}
-    own = [(file, entry, by_id[package]) for file, entry, package in named if package in by_id]
+    own = [
+        (file, entry, by_id[entry.package])
+        for file in files
+        for entry in file.entries
+        if entry.package in by_id
+    ]
     # Deciding takes a file, or the lines of what it decided, away: what is there is asked for,
     # whichever commits have it. Prereleases leave it.
     told = await _find_told(
@@ -206,33 +209,14 @@ def _describe_file(file: ChangeFile, added_by: Unit | None, spoken: Sequence[Sta
     )
 
 
-def _list_waiting(
-    files: Iterable[ChangeFile], named: Iterable[Named]
-) -> dict[str, dict[str, PackageId | None]]:
-    """As `Collected.files`."""
-    resolved = {(file.path, entry.name): package for file, entry, package in named}
-    return {
-        file.path: {
-            entry.name: package
-            for entry in file.entries
-            if (package := resolved.get((file.path, entry.name))) is None
-            or entry.level
-            or entry.exact
-            or file.replaces_commit
-            or file.replaces_pull_request
-        }
-        for file in files
-    }
-
-
 def _ask(
     candidate: Candidate,
     by_file: Sequence[Intent],
     statements: Sequence[Statement],
-    known: Statements,
+    known: StatementIndex,
 ) -> Candidate:
     """The candidate with what is asked of it, by change files and by commits."""
-    intents, unread = [*by_file], []
+    intents, unclear = [*by_file], []
     release = candidate.release
     for each in cancel_reverts(statements, known, release.tagged):
         late = each.unit.index >= release.tagged
@@ -247,5 +231,5 @@ def _ask(
                 )
             )
         elif not late:
-            unread.append(each.source)
-    return replace(candidate, intents=tuple(intents), unread=tuple(unread))
+            unclear.append(each.source)
+    return replace(candidate, intents=tuple(intents), unclear=tuple(unclear))

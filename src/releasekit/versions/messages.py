@@ -71,7 +71,7 @@ def read_message(message: str) -> Message | None:
     )
 
 
-def describe_unread(message: str, kind: str) -> Message:
+def read_subject(message: str, kind: str) -> Message:
     """Its subject, whatever that says."""
     subject, _ = _split(message)
     return Message(type=kind, text=subject, pull_request=find_pull_request(message), title=subject)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import posixpath
 from collections import defaultdict
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from releasekit.errors import ConfigError, did_you_mean
-from releasekit.plan.places import Places, name_place
+from releasekit.plan.places import name_place
 from releasekit.problems import Problem
 from releasekit.text.globs import Glob, decide
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.model import Package, PackageId
+    from releasekit.plan.places import Places
 
     Packs = Callable[[PackageId, str], bool]
 
@@ -28,6 +30,16 @@ def index_names(packages: Iterable[PackageId]) -> dict[str, list[PackageId]]:
         for name in (str(each), each.name):
             found.setdefault(name, []).append(each)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """The packages that are released for a change, and those of them of which it changes the
+    manifest alone.
+    """
+
+    packages: frozenset[PackageId]
+    by_manifest: frozenset[PackageId]
 
 
 class Owners:
@@ -42,8 +54,8 @@ class Owners:
         packs: Packs,
         ignore: Iterable[str],
         paths: Mapping[str, Iterable[str]],
+        places: Places,
         is_part: bool = False,
-        places: Places | None = None,
     ) -> None:
         """`packages` are all of the workspace, or, where they are a part of them, `paths` may name
         others. `packs` says of a package and a path, as `places` have it, whether what is published
@@ -52,7 +64,7 @@ class Owners:
         self._packs = packs
         self._below = name_place(root, top)
         self._known: dict[str, frozenset[PackageId]] = {}
-        self._places = places or Places(packages, root)
+        self._places = places
         self._manifests = {
             each.manifest.relative_to(top).as_posix(): each.id
             for each in packages
@@ -77,18 +89,18 @@ class Owners:
             where = f"releasekit.toml: [version] paths of {name}"
             self._further += [(Glob.parse(each, where=where), meant[0]) for each in patterns]
 
-    def list_touched(self, paths: Iterable[str]) -> dict[PackageId, bool]:
-        """The packages that are released for a change of these files, and whether that is one of
-        their manifest alone.
-        """
+    def find_all_touched(self, paths: Iterable[str]) -> Touched:
+        """By a change of these files."""
         touched: defaultdict[PackageId, set[str]] = defaultdict(set)
         for path in paths:
             for name in self.find_touched(path):
                 touched[name].add(path)
-        return {
-            name: len(found) == 1 and self._manifests.get(*found) == name
+        by_manifest = (
+            name
             for name, found in touched.items()
-        }
+            if len(found) == 1 and self._manifests.get(*found) == name
+        )
+        return Touched(frozenset(touched), frozenset(by_manifest))
 
     def find_touched(self, path: str) -> frozenset[PackageId]:
         """The packages that are released for a change of this file."""

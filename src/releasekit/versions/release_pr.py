@@ -147,6 +147,7 @@ class Keeper:
         """Raises PackageError where GitHub refuses, and ConfigError for a commit of another
         branch.
         """
+        await self.clone.begin(self.decided.scope.commits)
         overtaken = False
         for _ in range(_LOOKS - 1):
             try:

@@ -13,7 +13,7 @@ from releasekit.git.versions import find_first_commits, find_versions
 from releasekit.text.numbering import numbering_of
 from releasekit.versions.candidates import LastRelease
 from releasekit.versions.history import make_shallow_error, read_bases
-from releasekit.versions.tags import Place, VersionTag, canonicalize, find_alike, read_tags
+from releasekit.versions.tags import LinePlace, VersionTag, canonicalize, find_alike, read_tags
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -126,7 +126,7 @@ async def _find_untagged(
         [
             each
             for each in candidates
-            if _is_candidate(each.id.ecosystem, each.package.version)
+            if _is_prerelease(each.id.ecosystem, each.package.version)
             or (each.id in prereleases and published[each.id] is False)
         ],
         tags,
@@ -157,7 +157,7 @@ async def _find_untagged(
             base=base,
             tagged=tagged,
             fresh=base if last else whole,
-            unread=() if last else find_alike(package, tags.unread),
+            similar_tags=() if last else find_alike(package, tags.unclaimed),
         )
     return found
 
@@ -208,12 +208,12 @@ def _join_prereleases(version_at: VersionAt) -> VersionAt:
 
     def read_version(package: Package, read: Read) -> str:
         said = version_at(package, read)
-        return package.version if _is_candidate(package.id.ecosystem, said) else said
+        return package.version if _is_prerelease(package.id.ecosystem, said) else said
 
     return read_version
 
 
-def _is_candidate(ecosystem: str, text: str) -> bool:
+def _is_prerelease(ecosystem: str, text: str) -> bool:
     """Whether it is a prerelease, and does not only hold the place of a version."""
     version = canonicalize(ecosystem, text)
     parts = numbering_of(ecosystem).read(version) if version else None
@@ -241,7 +241,7 @@ async def _find_fresh(
         commit = first[package]
         if commit in line.indexes:
             last[package] = tag._replace(commit=commit)
-            places[commit] = Place(line.indexes[commit])
+            places[commit] = LinePlace(line.indexes[commit])
         elif not commit:
             last.pop(package, None)
             found[package] = -1
@@ -265,7 +265,14 @@ def _read_prerelease(candidate: Candidate, last: VersionTag | None) -> VersionTa
     stable = numbering.stable(written) if written else ""
     if not stable or numbering.find_number(written, candidate.label, stable) < 0:
         return None
-    tag = VersionTag(numbering.order(written), True, written, "", "", False)
+    tag = VersionTag(
+        order=numbering.order(written),
+        is_own=True,
+        version=written,
+        name="",
+        commit="",
+        is_stable=False,
+    )
     return tag if last is None or last.order < tag.order else None
 
 

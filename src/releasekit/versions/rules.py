@@ -4,13 +4,15 @@ hand.
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from releasekit.config.package_filter import find_package, matches
-from releasekit.decided import Intent, Level, Source, VersionGroup
+from releasekit.decided import Intent, Level, Rules, Source, VersionGroup
 from releasekit.errors import ConfigError
+from releasekit.plan.places import name_place
 from releasekit.problems import Problem
 from releasekit.text.commands import spell
 from releasekit.text.escape import visible
@@ -18,6 +20,7 @@ from releasekit.text.numbering import numbering_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from releasekit.config.version_options import VersionOptions
     from releasekit.decided import Edge, Standing
@@ -81,6 +84,38 @@ def list_edges(
     return [edge for edge in found if edge.dependent in versions and edge.on in versions]
 
 
+def describe_idle_edges(
+    extra: Iterable[Edge],
+    packages: Mapping[PackageId, Package],
+    public: Iterable[Package],
+    root: Path,
+) -> Iterator[str]:
+    """Lines of `[dependencies]` that are to release a package for the sake of one that gets no
+    version, or the other way round. `public` are those that get one.
+    """
+    versioned = {each.id for each in public}
+    for edge in extra:
+        # Within an ecosystem, "patch" may be what the default is.
+        is_asked = edge.carry == "same" or (
+            edge.carry == "patch" and edge.dependent.ecosystem != edge.on.ecosystem
+        )
+        for each in (edge.dependent, edge.on) if is_asked else ():
+            package = packages.get(each)
+            if package is None or each in versioned:
+                continue
+            line = f'"{edge.dependent}" = [{{ on = "{edge.on}", bump = "{edge.carry}" }}]'
+            cure = "drop `bump`"
+            if each == edge.on:
+                place = name_place(package.directory, root)
+                globs = json.dumps([f"{place}/**" if place else "**"])
+                cure = f'write "{edge.dependent}" = {globs} below [version.paths] instead'
+            why = f", as {package.unpublishable}" if package.unpublishable else ""
+            yield (
+                f"releasekit.toml: [dependencies] {line} releases nothing, since {each} gets no "
+                f"version{why}: {cure}"
+            )
+
+
 def _find_last_prerelease(standing: Standing) -> str:
     """The highest one that is out, of those after the last stable version and up to the written
     one, of a package whose next version is one; empty without any.
@@ -100,16 +135,26 @@ def _find_last_prerelease(standing: Standing) -> str:
     return max(out)[1] if out else ""
 
 
-def list_groups(
+def make_rules(
     options: VersionOptions,
     targets: Mapping[str, Target],
     packages: Sequence[PackageId],
     *,
-    is_part: bool = False,
+    is_part: bool,
+) -> Rules:
+    """Where these are part of the packages, others may be named. Raises ConfigError."""
+    groups = tuple(_list_groups(options, targets, packages, is_part=is_part))
+    return Rules(zero=options.zero, propagate=options.propagate, groups=groups)
+
+
+def _list_groups(
+    options: VersionOptions,
+    targets: Mapping[str, Target],
+    packages: Sequence[PackageId],
+    *,
+    is_part: bool,
 ) -> Iterator[VersionGroup]:
-    """Those that releasekit.toml declares, then those whose version stands in one place. Where
-    these are part of the packages, others may be named.
-    """
+    """Those that releasekit.toml declares, then those whose version stands in one place."""
     for name, group in options.groups.items():
         for glob in group.packages if not is_part else ():
             _refuse_unmatched(glob, packages, f"{options.where()} groups.{name}")
@@ -122,7 +167,7 @@ def list_groups(
             yield replace(shared, packages=members)
 
 
-def decide_by_hand(
+def read_chosen(
     chosen: Sequence[str], packages: Sequence[Package], standings: Sequence[Standing]
 ) -> list[Intent]:
     """The intents of `--set NAME=VERSION`. Raises ConfigError for a name that nobody has, and for a

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -16,14 +15,13 @@ from releasekit.git.versions import find_versions
 from releasekit.host.ci import MERGE_QUEUE
 from releasekit.plan.holdings import Holdings
 from releasekit.plan.make import collect_packages
-from releasekit.plan.places import name_place
 from releasekit.problems import Problem
 from releasekit.text.escape import visible
 from releasekit.versions.released import UNSAID, name_unsaid
 from releasekit.versions.rules import find_label
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from releasekit.config.config import Config
     from releasekit.config.version_options import VersionOptions
@@ -38,9 +36,9 @@ _BRANCH: Final = re.compile(r"refs/(?:heads|remotes/[^/]+)/(.+)")
 @dataclass(frozen=True, slots=True)
 class Scope:
     """`public` packages get versions, in this run those that are `versioned`; `published` is what
-    registries have said so far. `notes` are sentences about packages that are in no workspace here.
-    Where it `is_part` of what the repository had, change files may name others. `branch` is the one
-    that is released from, empty where it is `unknown`, which says why.
+    registries have said so far. `notes` are told beside what is decided. Where it `is_part` of what
+    the repository had, change files may name others. `branch` is the one that is released from,
+    empty where it is `unknown`, which says why.
     """
 
     config: Config
@@ -193,30 +191,3 @@ async def _find_base(commits: Commits, since: str) -> str:
         )
     found = _BRANCH.fullmatch(full.strip())
     return found[1] if found else ""
-
-
-def describe_idle_bumps(scope: Scope) -> Iterator[str]:
-    """Lines of `[dependencies]` that are to release a package for the sake of one that gets no
-    version, or the other way round.
-    """
-    public = {each.id for each in scope.public}
-    for edge in scope.config.extra_edges:
-        # Within an ecosystem, "patch" may be what the default is.
-        is_asked = edge.carry == "same" or (
-            edge.carry == "patch" and edge.dependent.ecosystem != edge.on.ecosystem
-        )
-        for each in (edge.dependent, edge.on) if is_asked else ():
-            package = scope.packages.get(each)
-            if package is None or each in public:
-                continue
-            line = f'"{edge.dependent}" = [{{ on = "{edge.on}", bump = "{edge.carry}" }}]'
-            cure = "drop `bump`"
-            if each == edge.on:
-                place = name_place(package.directory, scope.config.root)
-                globs = json.dumps([f"{place}/**" if place else "**"])
-                cure = f'write "{edge.dependent}" = {globs} below [version.paths] instead'
-            why = f", as {package.unpublishable}" if package.unpublishable else ""
-            yield (
-                f"releasekit.toml: [dependencies] {line} releases nothing, since {each} gets no "
-                f"version{why}: {cure}"
-            )

@@ -12,12 +12,12 @@ from releasekit.git.trailers import find_base
 from releasekit.git.versions import find_versions
 from releasekit.versions.history import is_decided
 from releasekit.versions.messages import (
-    describe_unread,
     find_pull_request,
     find_reverted,
     read_merged,
     read_message,
     read_squashed,
+    read_subject,
 )
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Statement:
     reverts: Reverted | None
 
 
-class Statements:
+class StatementIndex:
     """Statements by their commits and pull requests, and by those that brought them in."""
 
     def __init__(self, statements: Iterable[Statement]) -> None:
@@ -95,29 +95,30 @@ async def read_statements(
 
 def _read_unit(unit: Unit, owners: Owners, options: VersionOptions) -> Iterator[Statement]:
     """What it says itself, or else what those of the commits say that it has merged."""
-    change = unit.change
-    pull_request = find_pull_request(change.message)
-    for each, messages in _read_messages(unit):
-        touched = owners.list_touched(each.files)
-        reverts = find_reverted(each.message)
-        unread = describe_unread(each.message, "revert" if reverts else "")
-        for found in messages or [unread] if touched else ():
+    pull_request = find_pull_request(unit.change.message)
+    for change, messages in _read_messages(unit):
+        touched = owners.find_all_touched(change.files)
+        if not touched.packages:
+            continue
+        reverts = find_reverted(change.message)
+        for found in messages or [read_subject(change.message, "revert" if reverts else "")]:
+            source = Source(
+                title=found.title,
+                text=found.text,
+                type=found.type,
+                breaking=found.breaking,
+                commit=change.commit,
+                pull_request=found.pull_request,
+                time_s=change.time_s,
+            )
             yield Statement(
                 unit=unit,
-                change=each,
+                change=change,
                 pull_request=pull_request,
                 level=_find_level(found, options),
-                source=Source(
-                    title=found.title,
-                    text=found.text,
-                    type=found.type,
-                    breaking=found.breaking,
-                    commit=each.commit,
-                    pull_request=found.pull_request,
-                    time_s=each.time_s,
-                ),
-                packages=frozenset(touched),
-                by_manifest=frozenset(each for each, by_manifest in touched.items() if by_manifest),
+                source=source,
+                packages=touched.packages,
+                by_manifest=touched.by_manifest,
                 reverts=reverts,
             )
 
@@ -175,7 +176,7 @@ async def _drop_written(
     ]
 
 
-def sort_by_package(
+def group_unreleased(
     statements: Iterable[Statement], units: Iterable[Unit], candidates: Iterable[Candidate]
 ) -> Mapping[PackageId, Sequence[Statement]]:
     """Those that each package was not released with, in their order."""
@@ -201,7 +202,7 @@ def sort_by_package(
 
 
 def cancel_reverts(
-    statements: Iterable[Statement], known: Statements, tagged: int
+    statements: Iterable[Statement], known: StatementIndex, tagged: int
 ) -> Iterator[Statement]:
     """Those of one package, without what was taken back before it was released, and what did that.
     The newest come first, so that what takes a revert back comes before it.

@@ -49,9 +49,9 @@ class VersionTag(NamedTuple):
     is_stable: bool
 
 
-class Place(NamedTuple):
-    """Of a commit in the history of HEAD: how many of the line are younger, and itself if it is
-    none of the line.
+class LinePlace(NamedTuple):
+    """Where a commit in the history of HEAD is: how many of the line are younger, and `beside`, the
+    commit itself, where it is none of the line.
     """
 
     younger: int
@@ -61,14 +61,14 @@ class Place(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Tags:
     """By who may have them, the highest first; `holders` are what each package belongs to, itself
-    first. Nobody has those that are `unread`, with a version in them. `places` are those of their
+    first. Nobody has those that are `unclaimed`, with a version in them. `places` are those of the
     commits that HEAD has.
     """
 
     listed: Mapping[_Holder, Sequence[VersionTag]]
     holders: Mapping[PackageId, Sequence[_Holder]]
-    unread: Sequence[str] = ()
-    places: Mapping[str, Place] = field(default_factory=dict)
+    unclaimed: Sequence[str] = ()
+    places: Mapping[str, LinePlace] = field(default_factory=dict)
 
     def list_own(self, package: PackageId) -> Iterator[VersionTag]:
         """Those that name the package alone, the highest first."""
@@ -88,13 +88,13 @@ async def read_tags(
     for each in candidates:
         names.add(each.package, each.tag, each.shared)
     tags = names.sort(known)
-    if tags.unread:
+    if tags.unclaimed:
         ids = {each.id for each in candidates}
         others = [each for each in packages if each.id not in ids]
-        left = {name: known[name] for name in tags.unread}
+        left = {name: known[name] for name in tags.unclaimed}
         listed = list_own_tags(others, root, line.git.top, left)
         read = {name for own in listed.values() for name in own.values()}
-        tags = replace(tags, unread=[name for name in tags.unread if name not in read])
+        tags = replace(tags, unclaimed=[name for name in tags.unclaimed if name not in read])
     reached = {tag.commit for listed in tags.listed.values() for tag in listed}
     return replace(tags, places=await _find_places(reached, line))
 
@@ -155,7 +155,7 @@ class _Names:
         """`tags` are names, with their commits."""
         suffixes = {"", *(suffix for _, suffix in self._meant)}
         found: defaultdict[_Holder, list[VersionTag]] = defaultdict(list)
-        unread = []
+        unclaimed = []
         for name, commit in tags.items():
             read = [
                 each
@@ -165,10 +165,10 @@ class _Names:
             for holder, tag in read:
                 found[holder].append(tag)
             if not read and _VERSION.search(name):
-                unread.append(name)
+                unclaimed.append(name)
         for listed in found.values():
             listed.sort(reverse=True)
-        return Tags(found, self._holders, unread)
+        return Tags(found, self._holders, unclaimed)
 
     def _read(
         self, name: str, commit: str, at: int, suffix: str
@@ -187,9 +187,9 @@ class _Names:
                 yield holder, VersionTag(order, is_own, version, name, commit, is_stable)
 
 
-async def _find_places(wanted: Collection[str], line: MainLine) -> dict[str, Place]:
+async def _find_places(wanted: Collection[str], line: MainLine) -> dict[str, LinePlace]:
     """Of these commits that HEAD has, or that publishing has made on one of them."""
-    found = {each: Place(line.indexes[each]) for each in wanted if each in line.indexes}
+    found = {each: LinePlace(line.indexes[each]) for each in wanted if each in line.indexes}
     others = sorted(set(wanted) - found.keys())
     if not others:
         return found
@@ -211,7 +211,7 @@ async def _find_places(wanted: Collection[str], line: MainLine) -> dict[str, Pla
     for each in others:
         at = completed.get(each, each)
         if at in indexes:
-            found[each] = Place(indexes[at], "" if at in line.indexes else at)
+            found[each] = LinePlace(indexes[at], "" if at in line.indexes else at)
     return found
 
 
