@@ -5,7 +5,7 @@ commit changes went into the decision on it.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -37,6 +37,24 @@ UNSAID: Final = "unsaid"
 _NEVER_RELEASED: Final = re.compile(r"v?0\.0\.0[-.+]?[A-Za-z].*")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Facts:
+    """What is known of one candidate. `tag` is that of its last stable version, and `base` where
+    that was decided on an earlier commit, as `_find_bases` has it. Of a version that is written
+    without a tag, `wrote` is the commit that it begins with, and `is_published` what its registry
+    says. Where no stable version has a tag, `prerelease` is the highest one that has, and `begun`
+    as `_find_beginnings` has it.
+    """
+
+    candidate: Candidate
+    tag: VersionTag | None
+    base: int | None
+    wrote: str = ""
+    is_published: bool | None = None
+    prerelease: VersionTag | None = None
+    begun: int | None = None
+
+
 async def find_releases(
     candidates: Sequence[Candidate],
     packages: Iterable[Package],
@@ -50,31 +68,81 @@ async def find_releases(
     """
     tags = await read_tags(candidates, packages, line, root)
     last = await _find_last(candidates, tags, line.git)
-    untagged = [each for each in candidates if each.id not in last]
-    if untagged and line.is_shallow:
+    if line.is_shallow and any(each.id not in last for each in candidates):
         raise make_shallow_error()
     bases = await _find_bases(last, tags, line)
-    releases = {
-        package: _release_tagged(package, tag, tags, bases.get(package))
-        for package, tag in last.items()
-    }
-    # Of these, what is published was not tagged: a run died, or tags are not made any more.
-    pending = [each for each in candidates if each.id in last and _is_pending(each, last[each.id])]
-    asked = [*untagged, *pending]
-    first = await find_first_commits({it.package: it.version_at for it in asked}, line.git)
-    unsure = [*untagged, *(each for each in pending if first[each.id])]
-    published = await find_published([each.package for each in unsure])
-    for each in pending:
-        if published.get(each.id):
-            index = line.indexes.get(first[each.id], 0)
-            releases[each.id] = _release_pending(each, releases[each.id], index)
-    releases |= await _find_untagged(untagged, first, published, tags, line)
-    found = [replace(each, release=releases[each.id]) for each in candidates]
+    facts = [
+        _Facts(candidate=each, tag=last.get(each.id), base=bases.get(each.id))
+        for each in candidates
+    ]
+    facts = await _ask_of_written(facts, line, find_published)
+    facts = await _ask_of_prereleases(facts, tags, line)
+    found = [replace(each.candidate, release=_make_release(each, tags, line)) for each in facts]
     fresh = await _find_fresh([each for each in found if each.label], tags, line)
     return [
         replace(each, release=replace(each.release, fresh=fresh.get(each.id, each.release.fresh)))
         for each in found
     ]
+
+
+async def _ask_of_written(
+    facts: Sequence[_Facts], line: MainLine, find_published: FindPublished
+) -> list[_Facts]:
+    """What is published may have no tag: a run died, or tags are not made any more."""
+    asked = [it.candidate for it in facts if it.tag is None or _is_pending(it.candidate, it.tag)]
+    first = await find_first_commits({it.package: it.version_at for it in asked}, line.git)
+    tagged = {each.candidate.id for each in facts if each.tag}
+    unsure = [each.package for each in asked if each.id not in tagged or first[each.id]]
+    published = await find_published(unsure)
+    return [
+        replace(
+            each,
+            wrote=first.get(each.candidate.id, ""),
+            is_published=published.get(each.candidate.id),
+        )
+        for each in facts
+    ]
+
+
+async def _ask_of_prereleases(facts: Sequence[_Facts], tags: Tags, line: MainLine) -> list[_Facts]:
+    untagged = [each.candidate for each in facts if each.tag is None]
+    unpublished = {each.candidate.id for each in facts if each.is_published is False}
+    last = await _find_last(untagged, tags, line.git, is_stable=False)
+    beginning = [
+        each
+        for each in untagged
+        if _is_prerelease(each.id.ecosystem, each.package.version)
+        or (each.id in last and each.id in unpublished)
+    ]
+    begun = await _find_beginnings(beginning, tags, line)
+    return [
+        replace(each, prerelease=last.get(each.candidate.id), begun=begun.get(each.candidate.id))
+        for each in facts
+    ]
+
+
+def _make_release(facts: _Facts, tags: Tags, line: MainLine) -> LastRelease:
+    package, whole = facts.candidate.id, len(line.commits)
+    written = canonicalize(package.ecosystem, facts.candidate.package.version)
+    index = line.indexes.get(facts.wrote, 0)
+    if facts.tag:
+        tagged = _release_tagged(package, facts.tag, tags, facts.base)
+        return _release_untagged(written, index, tagged.taken) if facts.is_published else tagged
+    taken = {tag.version: tag.commit for tag in tags.list_own(package) if not tag.is_stable}
+    # Without an answer, a version that never had a tag counts as released: to take it for
+    # unpublished would leave a change without a version.
+    is_there = facts.is_published is not False
+    written = written if is_there else ""
+    if facts.begun is not None:
+        release = _release_prerelease(facts, written, taken, whole)
+    elif written:
+        release = _release_untagged(written, index, taken)
+    else:
+        base = index if is_there else min(index + 1, whole)
+        release = LastRelease(base=base, tagged=whole, taken=taken, fresh=whole)
+    if release.version or release.prerelease:
+        return release
+    return replace(release, fresh=whole, similar_tags=find_alike(package, tags.unclaimed))
 
 
 def _release_tagged(
@@ -98,89 +166,34 @@ def _release_tagged(
     )
 
 
-def _release_pending(candidate: Candidate, tagged: LastRelease, index: int) -> LastRelease:
-    """Of a version that is published and has no tag: the commit at `index` wrote it."""
-    version = canonicalize(candidate.id.ecosystem, candidate.package.version)
+def _release_untagged(version: str, index: int, taken: Mapping[str, str]) -> LastRelease:
+    """The commit at `index` wrote it."""
     return LastRelease(
         version=version,
         base=index,
         tagged=index,
-        taken=tagged.taken,
-        guessed=version not in tagged.taken,
+        taken=taken,
+        guessed=version not in taken,
         fresh=index,
     )
 
 
-async def _find_untagged(
-    candidates: Sequence[Candidate],
-    first: Mapping[PackageId, str],
-    published: Mapping[PackageId, bool | None],
-    tags: Tags,
-    line: MainLine,
-) -> dict[PackageId, LastRelease]:
-    """Of candidates without the tag of a stable version. `first` are the commits that wrote their
-    versions.
-    """
-    prereleases = await _find_last(candidates, tags, line.git, is_stable=False)
-    begun = await _find_beginnings(
-        [
-            each
-            for each in candidates
-            if _is_prerelease(each.id.ecosystem, each.package.version)
-            or (each.id in prereleases and published[each.id] is False)
-        ],
-        tags,
-        line,
-    )
-
-    whole, found = len(line.commits), {}
-    for each in candidates:
-        package, is_there = each.id, published[each.id] is not False
-        # Without an answer, a version that never had a tag counts as released: to take it for
-        # unpublished would leave a change without a version.
-        written = canonicalize(package.ecosystem, each.package.version) if is_there else ""
-        if package in begun:
-            tag = prereleases.get(package)
-            release = _release_prerelease(each, written, first[package], tag, tags)
-            # No stable version had anything.
-            base, tagged = begun[package], whole
-        else:
-            index = line.indexes.get(first[package], 0)
-            base = index if is_there else min(index + 1, whole)
-            tagged = base if written else whole
-            taken = _list_prereleases(package, tags)
-            guessed = bool(written) and written not in taken
-            release = LastRelease(version=written, taken=taken, guessed=guessed)
-        last = release.version or release.prerelease
-        found[package] = replace(
-            release,
-            base=base,
-            tagged=tagged,
-            fresh=base if last else whole,
-            similar_tags=() if last else find_alike(package, tags.unclaimed),
-        )
-    return found
-
-
 def _release_prerelease(
-    candidate: Candidate, written: str, wrote: str, tag: VersionTag | None, tags: Tags
+    facts: _Facts, written: str, taken: Mapping[str, str], whole: int
 ) -> LastRelease:
-    """Of a package that had nothing else: the one that is written, since the commit `wrote`, or the
-    highest one that has a tag.
+    """Of a package that had nothing else: the one that is written, or the highest one that has a
+    tag. No stable version had any of its changes.
     """
-    taken = _list_prereleases(candidate.id, tags)
-    order = numbering_of(candidate.id.ecosystem).order(written) if written else None
+    base, tag = facts.begun or 0, facts.prerelease
+    release = LastRelease(base=base, tagged=whole, taken=taken, fresh=base)
+    ecosystem = facts.candidate.id.ecosystem
+    order = numbering_of(ecosystem).order(written) if written else None
     if order and (tag is None or tag.order < order):
-        taken, guessed = {**taken, written: wrote}, written not in taken
-        return LastRelease(prerelease=written, taken=taken, guessed=guessed)
+        known, guessed = {**taken, written: facts.wrote}, written not in taken
+        return replace(release, prerelease=written, taken=known, guessed=guessed)
     if tag is None:
-        return LastRelease(taken=taken)
-    return LastRelease(prerelease=tag.version, taken={tag.version: tag.commit, **taken})
-
-
-def _list_prereleases(package: PackageId, tags: Tags) -> dict[str, str]:
-    """Those with a tag of its own, each with its commit."""
-    return {tag.version: tag.commit for tag in tags.list_own(package) if not tag.is_stable}
+        return release
+    return replace(release, prerelease=tag.version, taken={tag.version: tag.commit, **taken})
 
 
 async def _find_beginnings(
