@@ -1189,14 +1189,15 @@ def test_settings_of_another_tool_are_settled_or_said(
     assert "decided without" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", ["version", "preview", "plan"])
+@pytest.mark.parametrize("arguments", ["version", "preview", "change --check", "plan"])
 def test_a_repository_without_commits_is_told_so(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: str
 ) -> None:
     """R68: not by a git command that failed."""
     write(tmp_path, {"package.json": '{"name": "a", "version": "1.0.0"}'})
     git(tmp_path, "init", "--quiet")
-    code = main([command, str(tmp_path)])
+    command, *flags = arguments.split()
+    code = main([command, str(tmp_path), *flags])
     told = "".join(capsys.readouterr())
     assert "rev-list" not in told
     assert code == (0 if command == "plan" else 2)

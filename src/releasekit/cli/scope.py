@@ -38,8 +38,7 @@ async def open_scope(
         )
     config, survey, services = await open_workspace(group, config, session)
     commits = Commits(top, services.processes)
-    if config.mode != "change":  # which takes no history
-        await commits.require_head()
+    await commits.require_head()
     targets = await open_targets(group, config, session, services, survey.tree)
     about = config.package_filter
     notes = survey.describe_unlisted(config, targets)
