@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from releasekit.aio import Group
     from releasekit.cli.session import Session
-    from releasekit.config.config import Config
+    from releasekit.config.config import Config, PlanConfig
     from releasekit.ecosystems.interface import Target
     from releasekit.versions.edit import Discover
     from releasekit.versions.scope import Scope
@@ -70,7 +70,7 @@ async def open_scope(
 def rediscover(group: Group, scope: Scope, session: Session) -> Discover:
     """Reads the workspace of the scope again, once versions are written."""
 
-    async def discover(config: Config) -> Mapping[str, Target]:
+    async def discover(config: PlanConfig) -> Mapping[str, Target]:
         return await open_targets(group, config, session, scope.services, scope.holdings.tree)
 
     return discover
