@@ -153,6 +153,24 @@ def test_commits_of_a_merged_line_speak_although_its_last_one_released_it(two: R
     assert unclear(two.collect()) == {}
 
 
+def test_the_commit_of_a_release_says_nothing_once_its_branch_was_updated(two: Repository) -> None:
+    """As the button "Update branch" of GitHub merges `main` into it."""
+    base = two.commit("fix: decided", {"packages/core/a.py": "1"})
+    begin_branch(two, "releasekit")
+    two.commit(
+        f"chore: release\n\nReleaseKit-Base: {base}",
+        {**two.write("packages/core", "acme-core", "1.2.1"), "packages/core/CHANGELOG.md": "x"},
+    )
+    two.git("checkout", "--quiet", "main")
+    two.commit("feat: late", {"packages/core/b.py": "1"})
+    two.git("checkout", "--quiet", "releasekit")
+    two.git(*AS_SOMEBODY, "merge", "--quiet", "--no-ff", "-m", "Merge main", "main")
+    title = "chore: release acme-core 1.2.1"
+    merge(two, f"Merge pull request #5 from acme/releasekit\n\n{title}", "releasekit")
+    two.git("tag", "acme-core-v1.2.1")
+    assert two.levels() == {"acme-core": [("feat: late", MINOR, True)]}
+
+
 def test_a_clone_that_ends_before_the_base_of_a_decision_is_refused(
     two: Repository, tmp_path: Path
 ) -> None:

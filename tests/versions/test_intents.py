@@ -286,25 +286,6 @@ def test_what_went_in_after_the_decision_came_late(two: Repository, *, is_merged
     }
 
 
-def test_the_commit_of_a_release_says_nothing_once_its_branch_was_updated(two: Repository) -> None:
-    """As the button "Update branch" of GitHub merges `main` into it."""
-    base = two.commit("fix: decided", {"packages/core/a.py": "1"})
-    two.git("checkout", "--quiet", "-b", "releasekit")
-    two.commit(
-        f"chore: release\n\nReleaseKit-Base: {base}",
-        {**two.write("packages/core", "acme-core", "1.2.1"), "packages/core/CHANGELOG.md": "x"},
-    )
-    two.git("checkout", "--quiet", "main")
-    two.commit("feat: late", {"packages/core/b.py": "1"})
-    settings = ["-c", "user.name=R", "-c", "user.email=r@example.invalid"]
-    merged = "Merge pull request #5 from acme/releasekit\n\nchore: release acme-core 1.2.1"
-    for branch, into, message in (("main", "releasekit", "Merge"), ("releasekit", "main", merged)):
-        two.git("checkout", "--quiet", into)
-        two.git(*settings, "merge", "--quiet", "--no-ff", "-m", message, branch)
-    two.git("tag", "acme-core-v1.2.1")
-    assert two.levels() == {"acme-core": [("feat: late", MINOR, True)]}
-
-
 @pytest.mark.parametrize("base", ["0" * 40, "HEAD~1"])
 def test_a_trailer_counts_where_it_names_a_commit_before_it(two: Repository, base: str) -> None:
     """Somebody else's branch is none."""

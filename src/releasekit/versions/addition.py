@@ -35,10 +35,9 @@ class Addition:
 
 async def find_addition(commits: Commits, since: str, request: PullRequest | None) -> Addition:
     """Raises ConfigError where the branch that HEAD is to be merged into is unknown here."""
-    lacks, title = 0, "" if since else await find_title(commits, request)
-    if title:
-        base = (await commits.run_git("rev-parse", "HEAD^1")).parse(parse_id)
-    else:
+    base, title = ("", "") if since else await _read_merge(commits, request)
+    lacks = 0
+    if not base:
         other = since or (request.base if request else "") or "origin/HEAD"
         base = await _find_fork(commits, other)
         lacks = (await commits.run_git("rev-list", "--count", f"{base}..{other}")).parse(int)
@@ -54,10 +53,17 @@ async def find_title(commits: Commits, request: PullRequest | None) -> str:
 
     https://docs.github.com/en/actions/reference/workflows-and-actions/events-that-trigger-workflows#pull_request
     """
-    if request is None:
-        return ""
-    parents = (await commits.run_git("rev-parse", "HEAD^@")).parse_rows(parse_id)
-    return f"{request.title} (#{request.number})" if parents[1:] == [request.commit] else ""
+    _, title = await _read_merge(commits, request)
+    return title
+
+
+async def _read_merge(commits: Commits, request: PullRequest | None) -> tuple[str, str]:
+    """The base and the title of the request that HEAD merges; empty where it merges another one."""
+    if request:
+        parents = (await commits.run_git("rev-parse", "HEAD^@")).parse_rows(parse_id)
+        if parents[1:] == [request.commit]:
+            return parents[0], f"{request.title} (#{request.number})"
+    return "", ""
 
 
 async def _find_fork(commits: Commits, other: str) -> str:

@@ -178,10 +178,8 @@ def _find_replaced(bump: Bump, decided: Decided) -> str:
     """The version that was written and is not the new one: its section becomes that of the new one.
     Empty for what users may have, the last version and a prerelease.
     """
-    written, numbering = (
-        decided.scope.packages[bump.package].version,
-        numbering_of(bump.package.ecosystem),
-    )
+    written = decided.scope.packages[bump.package].version
+    numbering = numbering_of(bump.package.ecosystem)
     had = (decided.view.spell(bump.package, each) for each in (bump.new, bump.old))
     return "" if written in had or numbering.read(written).is_prerelease else written
 

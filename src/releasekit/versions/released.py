@@ -91,9 +91,8 @@ async def _ask_of_written(
     """What is published may have no tag: a run died, or tags are not made any more."""
     asked = [it.candidate for it in facts if it.tag is None or _is_pending(it.candidate, it.tag)]
     first = await find_first_commits({it.package: it.version_at for it in asked}, line.git)
-    tagged = {each.candidate.id for each in facts if each.tag}
-    unsure = [each.package for each in asked if each.id not in tagged or first[each.id]]
-    published = await find_published(unsure)
+    unsure = [it.candidate for it in facts if it.tag is None or first.get(it.candidate.id)]
+    published = await find_published([each.package for each in unsure])
     return [
         replace(
             each,
@@ -139,7 +138,7 @@ def _make_release(facts: _Facts, tags: Tags, line: MainLine) -> LastRelease:
         release = _release_untagged(written, index, taken)
     else:
         base = index if is_there else min(index + 1, whole)
-        release = LastRelease(base=base, tagged=whole, taken=taken, fresh=whole)
+        release = LastRelease(base=base, tagged=whole, taken=taken)
     if release.version or release.prerelease:
         return release
     return replace(release, fresh=whole, similar_tags=find_alike(package, tags.unclaimed))
@@ -150,11 +149,12 @@ def _release_tagged(
 ) -> LastRelease:
     """`base` is None where the version was decided on the commit that is tagged."""
     place = tags.places[tag.commit]
+    base = place.younger if base is None else base
     # Of tags that may be of others, those that no manifest in the history of HEAD speaks for.
     above = tags.listed[package] if tag.is_own else tags.list_above(package, tag)
     return LastRelease(
         version=tag.version,
-        base=place.younger if base is None else base,
+        base=base,
         tagged=place.younger,
         beside=place.beside,
         taken={
@@ -162,7 +162,7 @@ def _release_tagged(
             for each in above
             if each.is_own or not (tag.is_own or (each.is_stable and each.commit in tags.places))
         },
-        fresh=place.younger if base is None else base,
+        fresh=base,
     )
 
 
