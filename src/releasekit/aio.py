@@ -7,19 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from contextvars import ContextVar, copy_context
-from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, Self, TypeVar, cast
 
 if TYPE_CHECKING:
-    import random
     from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterable, Iterator, Sequence
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
-
-MAX_DELAY_S: Final = 60.0
 
 
 async def uncancellable(awaitable: Awaitable[T]) -> T:
@@ -313,12 +309,3 @@ def growing_pauses(first_s: float, longest_s: float) -> Iterator[float]:
     while True:
         yield pause_s
         pause_s = min(pause_s * 1.5, longest_s)
-
-
-def backoff(retry: int, base_s: float, rng: random.Random) -> float:
-    """Seconds, with full jitter; `retry` counts from 0.
-
-    https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
-    """
-    # 2**64 times any delay that matters is beyond the cap; without a bound it overflows.
-    return rng.uniform(0.0, min(math.ldexp(base_s, min(retry, 64)), MAX_DELAY_S))

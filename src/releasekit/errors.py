@@ -4,12 +4,12 @@ look up the `problem`, which is finer.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, Self, TypedDict, TypeVar, Unpack
 
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 E = TypeVar("E", bound="ReleasekitError")
 T = TypeVar("T")
@@ -65,71 +65,91 @@ MOST_TOLD: Final = 25
 INTERRUPTED: Final = 130
 
 
+class Changes(TypedDict, total=False):
+    """What `ReleasekitError.with_` can change."""
+
+    message: str
+    problem: Problem
+    hint: str
+    others: tuple[ReleasekitError, ...]
+
+
 class ReleasekitError(Exception):
     """`str(error)` is one line for the user: what, which package or key, which value.
 
     `hint` says what to do about it in one line or more, and is printed below. `problem` is where
-    users read more; a class has a default, which an error may replace by a finer one. `status` is
-    that of the HTTP response that the error is about, or 0. `others` are further errors found with
-    this one.
+    users read more; a class has a `general` one, which an error may replace by a finer one.
+    `status` is that of the HTTP response that the error is about, or 0. `others` are further errors
+    found with this one. None of them changes: `with_` makes another error.
     """
 
     exit_code: ClassVar[int] = 1
-    problem: Problem = Problem.PACKAGE
+    general: ClassVar[Problem] = Problem.PACKAGE
 
     def __init__(
         self, message: str, *, problem: Problem | None = None, hint: str = "", status: int = 0
     ) -> None:
         super().__init__(message)
-        if problem is not None:
-            self.problem = problem
-        self.hint = hint
-        self.status = status
-        self.others: tuple[ReleasekitError, ...] = ()
+        self.problem: Final = problem or self.general
+        self.hint: Final = hint
+        self.status: Final = status
+        self.others: Final[tuple[ReleasekitError, ...]] = ()
+
+    def with_(self, **changes: Unpack[Changes]) -> Self:
+        """An error like this one, with the same cause, but for `changes`."""
+        return _copy(self, changes)
 
 
 class ConfigError(ReleasekitError):
     """An input, a flag, or a line of a configuration or manifest file that cannot be used."""
 
     exit_code = 2
-    problem = Problem.VALUE
+    general = Problem.VALUE
 
 
 class PathError(ConfigError):
     """A path that leads nowhere, elsewhere, or to the wrong kind of thing."""
 
-    problem = Problem.PATH
+    general = Problem.PATH
 
 
 class Unreadable(ConfigError):
     """A file of the workspace that cannot be read for what it should be."""
 
-    problem = Problem.UNREADABLE
+    general = Problem.UNREADABLE
 
 
 class ManifestError(ConfigError):
     """A value in a manifest that cannot be used."""
 
-    problem = Problem.MANIFEST
+    general = Problem.MANIFEST
 
 
 class MembersError(ConfigError):
     """A workspace that names what is not there, or too much."""
 
-    problem = Problem.MEMBERS
+    general = Problem.MEMBERS
 
 
 class UnnamedRegistry(ConfigError):
     """Credentials would go to a registry that no input names."""
 
-    problem = Problem.UNNAMED_REGISTRY
+    general = Problem.UNNAMED_REGISTRY
 
 
 class PlanError(ReleasekitError):
     """The plan is impossible: a cycle, an unknown dependency, a version that is not there."""
 
     exit_code = 3
-    problem = Problem.PLAN
+    general = Problem.PLAN
+
+
+def _copy(error: E, changes: Mapping[str, object]) -> E:
+    fields = {**vars(error), **changes}
+    copy = type(error).__new__(type(error), fields.pop("message", str(error)))
+    vars(copy).update(fields)
+    copy.__cause__ = error.__cause__
+    return copy.with_traceback(error.__traceback__)
 
 
 def told_of(error: ReleasekitError) -> list[ReleasekitError]:
@@ -165,14 +185,13 @@ def join_errors(errors: Sequence[E]) -> E:
         for each in told:
             found.setdefault(str(each), each)
     _, *others = found.values()
-    errors[0].others = tuple(others)
-    return errors[0]
+    return errors[0].with_(others=tuple(others))
 
 
 class Cycle(PlanError):
     """`names` are the members in the order they need each other, starting with the smallest."""
 
-    problem = Problem.CYCLE
+    general = Problem.CYCLE
 
     def __init__(
         self,
@@ -183,33 +202,33 @@ class Cycle(PlanError):
         hint: str = "",
     ) -> None:
         super().__init__(message, problem=problem, hint=hint)
-        self.names = names
+        self.names: Final = names
 
 
 class UnknownDependency(PlanError):
     """Something depends on a name that nothing in the plan has."""
 
-    problem = Problem.UNKNOWN_DEPENDENCY
+    general = Problem.UNKNOWN_DEPENDENCY
 
 
 class MissingCredentials(PlanError):
     """Something has to be uploaded and nothing says as whom."""
 
-    problem = Problem.NO_CREDENTIALS
+    general = Problem.NO_CREDENTIALS
 
 
 class DeadlinePassed(ReleasekitError):
     """The run's time was over before anything was begun."""
 
     exit_code = INTERRUPTED
-    problem = Problem.DEADLINE
+    general = Problem.DEADLINE
 
 
 class LockHeld(ReleasekitError):
     """Another run owns this ecosystem of this workspace."""
 
     exit_code = 4
-    problem = Problem.LOCKED
+    general = Problem.LOCKED
 
 
 class PackageError(ReleasekitError):
@@ -219,7 +238,7 @@ class PackageError(ReleasekitError):
 class ChangedMeanwhile(PackageError):
     """Files or sources are not what they were; nothing was sent."""
 
-    problem = Problem.CHANGED_MEANWHILE
+    general = Problem.CHANGED_MEANWHILE
 
 
 class BuildFailed(PackageError):
@@ -227,7 +246,7 @@ class BuildFailed(PackageError):
     but what the release itself is going to publish, or was to build.
     """
 
-    problem = Problem.BUILD_FAILED
+    general = Problem.BUILD_FAILED
 
     def __init__(
         self,
@@ -239,8 +258,8 @@ class BuildFailed(PackageError):
         hint: str = "",
     ) -> None:
         super().__init__(message, problem=problem, hint=hint)
-        self.log = log
-        self.premature = premature
+        self.log: Final = log
+        self.premature: Final = premature
 
 
 class CommandFailed(BuildFailed):
@@ -250,19 +269,19 @@ class CommandFailed(BuildFailed):
 class Rejected(PackageError):
     """The registry said no and would say no again: final, never retried."""
 
-    problem = Problem.REFUSED
+    general = Problem.REFUSED
 
 
 class Denied(Rejected):
     """401 or 403: the registry does not accept our credentials for this."""
 
-    problem = Problem.DENIED
+    general = Problem.DENIED
 
 
 class StageOnly(Denied):
     """The identity may not publish, but may stage, for a person to approve."""
 
-    problem = Problem.STAGE_ONLY
+    general = Problem.STAGE_ONLY
 
 
 class CodeWanted(Denied):
@@ -272,24 +291,33 @@ class CodeWanted(Denied):
     then tells a code; both are empty where it has no such page.
     """
 
-    problem = Problem.CODE_WANTED
+    general = Problem.CODE_WANTED
 
     def __init__(self, message: str, *, page: str = "", answer: str = "", hint: str = "") -> None:
         super().__init__(message, hint=hint)
-        self.page = page
-        self.answer = answer
+        self.page: Final = page
+        self.answer: Final = answer
 
 
 class DigestMismatch(PackageError):
     """The registry holds other bytes under this version: final, never retried."""
 
-    problem = Problem.OTHER_BYTES
+    general = Problem.OTHER_BYTES
 
 
 class Undecided(PackageError):
     """It is unknown whether the registry has our bytes; the next run resolves that first."""
 
-    problem = Problem.UNDECIDED
+    general = Problem.UNDECIDED
+
+
+class TransientChanges(Changes, total=False):
+    """What `Transient.with_` can change."""
+
+    ambiguous: bool
+    retry_after: float
+    asked_s: float
+    retry_at: str
 
 
 class Transient(PackageError):
@@ -304,7 +332,7 @@ class Transient(PackageError):
     to that server are `slowed_down` for it, it says little about this one.
     """
 
-    problem = Problem.UNREACHABLE
+    general = Problem.UNREACHABLE
 
     def __init__(
         self,
@@ -314,18 +342,23 @@ class Transient(PackageError):
         ambiguous: bool = False,
         contended: bool = False,
         limited: bool | None = None,
+        slowed_down: bool = False,
+        asked_s: float | None = None,
         problem: Problem | None = None,
         hint: str = "",
         status: int = 0,
     ) -> None:
         super().__init__(message, problem=problem, hint=hint, status=status)
-        self.retry_after = retry_after
-        self.limited = retry_after is not None if limited is None else limited
-        self.slowed_down = False
-        self.asked_s: float | None = None
-        self.retry_at = ""
-        self.ambiguous = ambiguous
-        self.contended = contended
+        self.retry_after: Final = retry_after
+        self.limited: Final = retry_after is not None if limited is None else limited
+        self.slowed_down: Final = slowed_down
+        self.asked_s: Final = asked_s
+        self.retry_at: Final = ""
+        self.ambiguous: Final = ambiguous
+        self.contended: Final = contended
+
+    def with_(self, **changes: Unpack[TransientChanges]) -> Self:
+        return _copy(self, changes)
 
 
 class CircuitOpen(Transient):
@@ -333,44 +366,44 @@ class CircuitOpen(Transient):
     for the end of that does not count as an attempt.
     """
 
-    problem = Problem.DOWN
+    general = Problem.DOWN
 
 
 class UnderReview(Transient):
     """The registry still looks at what waits there, and takes no approval before it has done so."""
 
-    problem = Problem.UNDER_REVIEW
+    general = Problem.UNDER_REVIEW
 
 
 class JournalError(ReleasekitError):
     """The journal is damaged before its tail."""
 
     exit_code = 3
-    problem = Problem.JOURNAL_DAMAGED
+    general = Problem.JOURNAL_DAMAGED
 
 
 class JournalNewer(JournalError):
     """Written by a version that knew more than this one: sound, and not to be touched."""
 
-    problem = Problem.JOURNAL_NEWER
+    general = Problem.JOURNAL_NEWER
 
 
 class JournalUnwritable(JournalError):
     """The disk is full, broken or read-only: nothing new may begin."""
 
     exit_code = 1
-    problem = Problem.DISK
+    general = Problem.DISK
 
 
 class StateError(ReleasekitError):
     """What is on disk and what the journal says differ; nothing was changed."""
 
     exit_code = 3
-    problem = Problem.STATE
+    general = Problem.STATE
 
 
 class StateUnwritable(StateError):
     """The disk is full or read-only: nothing is wrong with what is on it."""
 
     exit_code = 1
-    problem = Problem.DISK
+    general = Problem.DISK

@@ -92,17 +92,16 @@ class Client:
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
         index, name, clock = self.index, package.id.name, asyncio.get_running_loop().time
         if wait_s := self.pace.wait_s(name, clock()):
-            early = Transient("it is not its turn yet", retry_after=wait_s)
-            early.asked_s = self.pace.asked_s(clock())
-            raise early
+            raise Transient(
+                "it is not its turn yet", retry_after=wait_s, asked_s=self.pace.asked_s(clock())
+            )
         for need in package.dependencies:
             if not index.shows(need.on.name, clock()):
                 index.early.append((name, need.on.name))
         await asyncio.sleep(index.upload_s)
         if asked_s := index.refuses_s(clock()):
-            error = Transient("429", retry_after=self.pace.record_refusal(name, clock(), asked_s))
-            error.asked_s = asked_s
-            raise error
+            wait_s = self.pace.record_refusal(name, clock(), asked_s)
+            raise Transient("429", retry_after=wait_s, asked_s=asked_s)
         self.pace.record_acceptance(name)
         index.puts.append(name)
         index.files[name] = {file.filename: f"sha256:{file.sha256}" for file in artifacts}

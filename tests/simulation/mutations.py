@@ -134,11 +134,15 @@ ENGINE = mutants(
 ATTEMPTS = mutants(
     "scheduler/retries",
     {
-        "one attempt too few": change("Policy.retries", "attempt", "attempt + 1"),
-        "one attempt too many": change("Policy.retries", "attempt", "attempt - 1"),
-        "retries what is final": always("Policy.is_passing", "isinstance(error, Transient)"),
-        "deaf to retry_after": without("Policy.delay_s", "delay = max(...)"),
-        "twice the delay": change("Policy.delay_s", "attempt - 1", "attempt"),
+        "one attempt too few": change(
+            "Retry.decide", "attempts > self.max_retries", "attempts >= self.max_retries"
+        ),
+        "one attempt too many": change(
+            "Retry.decide", "attempts > self.max_retries", "attempts - 1 > self.max_retries"
+        ),
+        "retries what is final": always("Retry.is_passing", "isinstance(error, Transient)"),
+        "deaf to retry_after": change("Backoff.draw", "max(...)", "rng.uniform(0.0, self.most_s)"),
+        "twice the delay": change("Retry.decide", "min(pace, 64)", "min(pace + 1, 64)"),
         "unknown counts as failed": never("outcome_of", "isinstance(error, Undecided)"),
     },
 )

@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -15,7 +14,6 @@ from releasekit.aio import (
     Group,
     GroupClosed,
     Resource,
-    backoff,
     gather_all,
     in_time,
     uncancellable,
@@ -890,10 +888,3 @@ def test_in_every_order_of_events_all_is_closed_once_in_order_and_nothing_is_los
     failures and beside them, with children that go on; nested.
     """
     run(lambda _: play(story, Witness()), seed)
-
-
-@given(st.integers(0, 10_000), st.floats(0.001, 60), st.integers())
-def test_backoff_is_full_jitter_up_to_a_minute(attempt: int, base: float, seed: int) -> None:
-    """R12"""
-    delay = backoff(attempt, base, random.Random(seed))
-    assert 0 <= delay <= min(base * 2 ** min(attempt, 20), 60)

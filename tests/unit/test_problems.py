@@ -52,7 +52,7 @@ def made() -> Iterator[tuple[str, Problem | None]]:
                 name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
                 if name in CLASSES:
                     given = [each.value for each in node.keywords if each.arg == "problem"]
-                    problem = _named(given[0]) if given else CLASSES[name].problem
+                    problem = _named(given[0]) if given else CLASSES[name].general
                     yield f"{path.relative_to(ROOT)}:{node.lineno}", problem
 
 
@@ -85,7 +85,7 @@ def test_every_error_that_is_raised_has_an_id() -> None:
 def test_the_first_digit_is_the_exit_code(kind: type[ReleasekitError]) -> None:
     if kind is ReleasekitError or issubclass(kind, errors.DeadlinePassed):
         return
-    assert kind.problem[3] == str(kind.exit_code)
+    assert kind.general[3] == str(kind.exit_code)
 
 
 def test_an_error_ends_the_run_as_the_first_digit_of_its_problem_says() -> None:
@@ -110,7 +110,7 @@ def test_no_id_is_unused() -> None:
     used = named | {warning.name for warning in WarningName} | {Problem.NO_ENVIRONMENT.name}
     assert used == {problem.name for problem in Problem}
     assert Problem.NO_ENVIRONMENT.url in (ROOT / "entrypoint.sh").read_text(encoding="utf-8")
-    assert decide.NoCode.problem is Problem.CODE_WANTED
+    assert decide.NoCode.general is Problem.CODE_WANTED
 
 
 def test_every_id_has_a_section_and_every_section_an_id() -> None:

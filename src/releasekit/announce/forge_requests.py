@@ -75,10 +75,10 @@ class ForgeClient:
         try:
             response = await retry(attempt, self.policy)
         except Rejected as error:
-            error.hint = self.cures.get(error.status, error.hint)
+            hint = self.cures.get(error.status, error.hint)
             if self.has_changed(error):
-                raise LookAgain(str(error), hint=error.hint) from error
-            raise
+                raise LookAgain(str(error), hint=hint) from error
+            raise error.with_(hint=hint) from error.__cause__
         if response is None:
             raise LookAgain(str(lost[0]), hint=lost[0].hint) from lost[0]
         return response

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import math
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
-from releasekit.aio import backoff, gather_all, growing_pauses
+from releasekit.aio import gather_all, growing_pauses
 from releasekit.errors import (
     CodeWanted,
     DigestMismatch,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from releasekit.approval.review import Examined
     from releasekit.ecosystems.approval import Approval, Waiting
     from releasekit.model import PackageId
+    from releasekit.scheduler.retries import Retry
 
 
 # npm looks at a version before and after its approval, for up to 18 minutes by users' accounts.
@@ -62,8 +64,7 @@ class ApprovalPolicy:
 
     visible: bool
     max_wait_s: float
-    max_retries: int
-    base_delay_s: float
+    retry: Retry
 
 
 class ApprovalRun:
@@ -165,11 +166,10 @@ class ApprovalRun:
                 if await self._approval.waiting(recorded) is None:
                     return await self._await_visible(name)
                 failures += 1
-                if not isinstance(error, Transient) or failures > self._terms.max_retries:
-                    raise
-                delay_s = backoff(failures - 1, self._terms.base_delay_s, self._rng)
-                delay_s = max(delay_s, error.retry_after or 0.0)
-                if asyncio.get_running_loop().time() + delay_s > until:
+                now_s = asyncio.get_running_loop().time()
+                backoff = self._terms.retry.decide(error, attempts=failures, now_s=now_s)
+                delay_s = backoff.draw(self._rng) if backoff else math.inf
+                if now_s + delay_s > until:
                     raise
                 await asyncio.sleep(delay_s)
             else:
@@ -301,7 +301,7 @@ class Prompter(Protocol):
 class NoCode(ReleasekitError):
     """The registry wants a one-time code and gets none that it accepts."""
 
-    problem = Problem.CODE_WANTED
+    general = Problem.CODE_WANTED
 
 
 class Codes:

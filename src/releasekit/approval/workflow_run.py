@@ -156,8 +156,8 @@ class WorkflowRun:
         try:
             response = await github.read(github.at(f"{self.repository}/{path}"), policy)
         except Denied as error:
-            error.hint = "The token has to be one that may read the repository's artifacts."
-            raise
+            hint = "The token has to be one that may read the repository's artifacts."
+            raise error.with_(hint=hint) from error.__cause__
         return response.content
 
 

@@ -35,7 +35,7 @@ from releasekit.problems import Problem
 from releasekit.report.review import show_review
 from releasekit.report.tables import approval_table
 from releasekit.report.text import describe_pages, few, package_url, packages
-from releasekit.scheduler.retries import WaitBudget
+from releasekit.scheduler.retries import Retry, WaitBudget
 from releasekit.state import run_logs
 from releasekit.state.run_logs import Logs
 from releasekit.text.escape import log_line
@@ -226,8 +226,7 @@ class _Decision:
             terms=ApprovalPolicy(
                 visible=self.config.gate == "visible",
                 max_wait_s=self.config.max_wait,
-                max_retries=self.config.max_retries,
-                base_delay_s=self.config.retry_base_delay,
+                retry=Retry(self.config.max_retries, self.config.retry_base_delay),
             ),
             say=self._say,
             rng=random.Random(),  # noqa: S311 (spreads requests, guards nothing)

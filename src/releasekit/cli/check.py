@@ -150,7 +150,7 @@ async def _examine_workspace(config: Config, session: Session, rows: list[Row]) 
                 said=f"{config.state_directory} cannot be written: this user may not write to "
                 f"{closed}",
                 hint="Correct the permissions, or name another directory as `state-directory`.",
-                problem=StateError.problem,
+                problem=StateError.general,
                 code=StateError.exit_code,
             )
         )

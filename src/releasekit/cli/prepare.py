@@ -173,8 +173,8 @@ async def _explain_delays(
         async with in_time(limit):
             yield
     except Transient as error:
-        error.hint = error.hint or _nothing_done(str(error), config.registries, session)
-        raise
+        hint = error.hint or _nothing_done(str(error), config.registries, session)
+        raise error.with_(hint=hint) from error.__cause__
     except TimeoutError as error:
         if not limit.expired():
             raise

@@ -107,8 +107,8 @@ async def load_recorded(
         try:
             (recorded,) = await asyncio.to_thread(load_results, path)
         except ConfigError as error:
-            error.hint = error.hint or "Name the results.json of the run, or its page with --run."
-            raise
+            hint = error.hint or "Name the results.json of the run, or its page with --run."
+            raise error.with_(hint=hint) from error.__cause__
         said = {"page, as the file says": recorded.run_url} if recorded.run_url else {}
         return recorded, str(path), said
     if inputs.results_file:

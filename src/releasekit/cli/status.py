@@ -138,8 +138,7 @@ def _list_versions(
         try:
             (recorded,) = load_results(release)
         except ConfigError as error:
-            error.hint = error.hint or _NAMES
-            raise
+            raise error.with_(hint=error.hint or _NAMES) from error.__cause__
         return {each.package.id: each.package.version for each in recorded.results}
     if not release:
         return {each.id: each.version for each in found if not each.unpublishable}

@@ -171,7 +171,8 @@ def load(inputs: Inputs, cwd: Path, declared: Declared) -> Config:
         root = existing_directory(cwd / given, label)
     except PathError as error:
         if inputs.mode in declared.inputs["packages"].commands and not given.is_absolute():
-            error.hint = f"If that is the name of a package, write `--packages {given}`."
+            hint = f"If that is the name of a package, write `--packages {given}`."
+            raise error.with_(hint=hint) from error.__cause__
         raise
     command = declared.commands[inputs.mode]
     has_workspace = "workspace" in command.takes

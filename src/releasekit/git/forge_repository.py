@@ -77,8 +77,8 @@ class ForgeRepository:
         try:
             return await retry(attempt, self.policy)
         except Denied as denied:
-            denied.hint = "Give the job a token that may read the repository: `contents: read`."
-            raise
+            hint = "Give the job a token that may read the repository: `contents: read`."
+            raise denied.with_(hint=hint) from denied.__cause__
 
     async def _log_in(self) -> dict[str, str]:
         """https://git-scm.com/docs/git-config#Documentation/git-config.txt-httpextraHeader"""

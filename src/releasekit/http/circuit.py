@@ -67,16 +67,15 @@ class Circuit:
         left_s = self._open_until - now
         if left_s > 0:
             kind = CircuitOpen if now - self._down_since < PATIENCE_S else Transient
-            error = kind(
+            raise kind(
                 f"{self._name} is down: it has failed {self._failures} times in a row, the last "
                 f"time with {self._last!r}; asking again in {max(left_s, 1):.0f} s",
                 retry_after=left_s,
+                asked_s=0.0,
                 limited=False,
                 problem=Problem.DOWN,
                 hint=PASSING,
             )
-            error.asked_s = 0.0
-            raise error
 
     def record_failure(self, reason: str) -> None:
         now = asyncio.get_running_loop().time()

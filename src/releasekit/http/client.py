@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import html
+import math
 import os
 import random
 import re
@@ -19,7 +20,7 @@ from urllib.request import getproxies
 import httpx
 
 from releasekit import __version__
-from releasekit.aio import backoff, in_time
+from releasekit.aio import in_time
 from releasekit.errors import CircuitOpen, ConfigError, Denied, PackageError, Rejected, Transient
 from releasekit.host import durable
 from releasekit.http import traffic
@@ -29,7 +30,7 @@ from releasekit.http.pool import PooledClient
 from releasekit.http.remedies import PASSING, is_passing, remedy
 from releasekit.model import Artifact
 from releasekit.problems import Problem
-from releasekit.scheduler.retries import PATIENT, WaitBudget
+from releasekit.scheduler.retries import PATIENT, Retry, WaitBudget
 from releasekit.text.escape import clip, redact_urls, visible
 from releasekit.text.json_text import parse_json
 
@@ -183,7 +184,8 @@ async def retry(attempt: Callable[[], Awaitable[T]], policy: RetryPolicy) -> T:
     clock = asyncio.get_running_loop().time
     patience = policy.patience.within(clock() + policy.deadline_s, "task-timeout")
     deadline = patience.until
-    number = 0
+    rule = Retry(policy.max_retries, policy.base_delay_s, patience)
+    circuit, before = policy.circuit, 0
     while True:
         limit = asyncio.timeout_at(deadline)
         try:
@@ -196,21 +198,19 @@ async def retry(attempt: Callable[[], Awaitable[T]], policy: RetryPolicy) -> T:
                 f"no answer within {policy.deadline_s:.0f} s", ambiguous=True
             ) from error
         except Transient as error:
+            counts = not isinstance(error, CircuitOpen)
+            attempts = before + counts
+            if error.slowed_down and circuit is not None:
+                attempts = circuit.refusals  # while others get through, so does this one
             # Where the server has never answered, a waiting caller should know soon.
-            pace = number if policy.circuit is None or policy.circuit.reached else 0
-            delay_s = max(error.retry_after or 0.0, backoff(pace, policy.base_delay_s, policy.rng))
-            asked = not isinstance(error, CircuitOpen)
-            tries = number
-            if error.slowed_down and policy.circuit is not None:
-                tries = policy.circuit.refusals - 1  # while others get through, so does this one
-            if not patience.allows(error):
-                patience.explain(error)
-                raise
-            if (asked and tries >= policy.max_retries) or clock() + delay_s > deadline:
-                raise
+            pace = before if circuit is None or circuit.reached else 0
+            backoff = rule.decide(error, attempts=attempts, pace=pace, now_s=clock())
+            delay_s = backoff.draw(policy.rng) if backoff else math.inf
+            if clock() + delay_s > deadline:
+                raise patience.explain(error, clock()) from error.__cause__
             limited = error.limited
-        number += asked
-        await traffic.pause(delay_s, again=asked, limited=limited)
+        before += counts
+        await traffic.pause(delay_s, again=counts, limited=limited)
 
 
 async def send(
@@ -393,18 +393,17 @@ def check(
     message = f"{what}: HTTP {status} {said}".rstrip()
     contended = is_contended(response)
     if is_passing(status) or contended:
-        error = Transient(
+        raise Transient(
             message,
             retry_after=retry_after(response),
             ambiguous=status >= 500,
             contended=contended,
             limited=status == 429 or None,
+            slowed_down="slowed_down" in response.extensions,
             problem=Problem.RATE_LIMITED if status == 429 else None,
             hint=PASSING if contended else remedy(status),
             status=status,
         )
-        error.slowed_down = "slowed_down" in response.extensions
-        raise error
     raise (Denied if status in {401, 403} else Rejected)(
         message, hint=remedy(status), status=status
     )

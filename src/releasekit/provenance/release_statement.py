@@ -235,8 +235,7 @@ class _Kept:
         try:
             return await self.github.ask(method, url, content=content, missing=missing)
         except Rejected as error:
-            error.hint = _CURES.get(error.status, "")
-            raise
+            raise error.with_(hint=_CURES.get(error.status, "")) from error.__cause__
 
 
 def _document(response: httpx.Response) -> object:

@@ -44,20 +44,20 @@ async def ask(
     return check(response, describe_request(request), redact=redact)
 
 
-def explain(error: PackageError) -> None:
-    """Tell what went wrong as something that happened while a file was signed: no upload has begun,
-    so that there is nothing to ask a registry about.
+def explain(error: PackageError) -> PackageError:
+    """The error as something that happened while a file was signed: no upload has begun, so that
+    there is nothing to ask a registry about.
     """
     match error:
         case Transient():
-            error.ambiguous = False
+            error = error.with_(ambiguous=False)
             problem, hint = Problem.ATTESTATIONS_DOWN, _LATER
         case Denied():
             problem, hint = Problem.NOT_ATTESTED, _DENIED
         case _:
             problem, hint = Problem.NOT_ATTESTED, _REFUSED
+    if error.problem is Problem.CERTIFICATE:
+        problem = error.problem
     # Hints about answers speak of registries; those about proxies and certificates hold here too.
     kept = error.hint if isinstance(error.__cause__, httpx.TransportError) else ""
-    error.hint = f"{kept} {hint}".lstrip()
-    if error.problem is not Problem.CERTIFICATE:
-        error.problem = problem
+    return error.with_(problem=problem, hint=f"{kept} {hint}".lstrip())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from copy import copy
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Resource
@@ -70,8 +69,7 @@ class Signer(Resource):
                     token = await self._tokens.fetch(AUDIENCE)
                     self._job = self._job_of(token)
                 except PackageError as error:
-                    explain(error)
-                    raise
+                    raise explain(error) from error.__cause__
             return self._job
 
     def _job_of(self, token: Secret) -> Job:
@@ -108,8 +106,7 @@ class Signer(Resource):
                     problem=Problem.STRANGE_ANSWER,
                 )
         except PackageError as error:
-            explain(error)
-            raise
+            raise explain(error) from error.__cause__
         return bundled(signed, entry, certificate=identity.der)
 
     async def _identity(self) -> Identity:
@@ -120,8 +117,8 @@ class Signer(Resource):
         await asyncio.wait((certifying,))
         outcome = certifying.result()
         if isinstance(outcome, ReleasekitError):
-            # Each tells it in its own way, which changes it.
-            raise copy(outcome) from outcome.__cause__
+            # Each raises one of its own.
+            raise outcome.with_() from outcome.__cause__
         return outcome
 
     async def _certified(self) -> Identity | ReleasekitError:
@@ -132,8 +129,7 @@ class Signer(Resource):
             token = await self._tokens.fetch(AUDIENCE)
             return await certify(self._http, self._instance.authority, token, redact=self._redact)
         except PackageError as error:
-            explain(error)
-            return error
+            return explain(error)
         except ReleasekitError as error:
             return error
 

@@ -85,9 +85,9 @@ class Attestations:
         except PackageError as error:
             if may_retry(error):
                 raise
-            self._patience.explain(error)
-            run.error = error
-            raise
+            final = self._patience.explain(error, asyncio.get_running_loop().time())
+            run.error = final
+            raise final from error.__cause__
 
     async def _attempt(self, run: PackageRun) -> None:
         attesting = self._targets[run.id.ecosystem].attesting

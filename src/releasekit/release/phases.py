@@ -232,14 +232,14 @@ class Phases:
         except PackageError as error:
             if may_retry(error):
                 raise
-            self._patience.explain(error)
+            final = self._patience.explain(error, asyncio.get_running_loop().time())
             for run in runs:
-                run.error = error
+                run.error = final
             if isinstance(error, DigestMismatch):
                 raise
             there = [await self._lookups.is_published(run) for run in runs]
             if not (all(there) or any(run.ambiguity for run in runs)):
-                raise
+                raise final from error.__cause__
             if all(there):
                 self._tell_refusal(runs)
             elif self._config.gate == "accepted":
@@ -385,9 +385,8 @@ class Phases:
                 f"{due} did not end within {limit_s:g} s", hint=BY_HAND, problem=Problem.FOLLOW_UP
             )
         except BuildFailed as error:
-            error.hint = f"{BY_HAND} {error.hint}".rstrip()
-            error.problem = Problem.FOLLOW_UP
-            run.pending_follow_up = error
+            hint = f"{BY_HAND} {error.hint}".rstrip()
+            run.pending_follow_up = error.with_(hint=hint, problem=Problem.FOLLOW_UP)
         else:
             run.pending_follow_up = None
 

@@ -286,7 +286,7 @@ class ReleaseRun:
 
     def _retries(self, node: Node) -> Callable[[PackageError], bool]:
         """Whether there is another attempt at the task after an error."""
-        return lambda error: not self._ending and self._scheduler.retries(node, error)
+        return lambda error: not self._ending and self._scheduler.decide(node, error) is not None
 
     def spending(self, book: Metrics) -> Spending:
         """What went into it until now, with what was asked of servers."""

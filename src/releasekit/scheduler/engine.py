@@ -22,9 +22,10 @@ from releasekit.scheduler.result import Observer, Reasons, RunResult
 from releasekit.scheduler.retries import (
     PATIENT,
     SPREAD,
+    Backoff,
     Deadlines,
     Estimates,
-    Policy,
+    Retry,
     WaitBudget,
     outcome_of,
     per_lane,
@@ -48,15 +49,18 @@ class Scheduler(Generic[K]):
     def __init__(
         self,
         frontier: Frontier[K],
-        policy: Policy,
+        retries: Mapping[str, Retry],
         *,
         estimates: Estimates[K],
+        task_timeout_s: Mapping[str, float | None],
+        rng: random.Random,
         groups: Mapping[K, str] | None = None,
         observer: Observer[K] | None = None,
         controls: bool = False,
     ) -> None:
         self._frontier = frontier
-        self._policy = policy
+        self._retries = retries
+        self._rng = rng
         self._estimates = estimates
         self._observer = observer
         self._listens = controls
@@ -68,9 +72,7 @@ class Scheduler(Generic[K]):
         self._running: dict[K, asyncio.Task[object]] = {}  # whose attempt has begun
         self._pauses: dict[K, asyncio.TimerHandle] = {}
         self._graces: list[asyncio.TimerHandle] = []
-        self._deadlines = {
-            lane: Deadlines(limit_s) for lane, limit_s in policy.task_timeout_s.items()
-        }
+        self._deadlines = {lane: Deadlines(limit_s) for lane, limit_s in task_timeout_s.items()}
         self._attempts: dict[K, int] = {}
         self._spared: Counter[K] = Counter()  # attempts that do not count
         self._turns = Turns(groups or {})
@@ -108,15 +110,16 @@ class Scheduler(Generic[K]):
         known = durations or {}
         estimates = Estimates((Task(name, LANE) for name in names if name in known), known)
         tasks = (Task(name, LANE, kept.edges.get(name, frozenset())) for name in names)
-        policy = Policy(
-            max_retries={LANE: max_retries},
-            task_timeout_s={LANE: task_timeout},
-            base_delay_s=retry_base_delay,
-            any_error=True,
-            rng=rng or SPREAD,
-        )
         frontier = Frontier(map(estimates.weigh, tasks), lanes={LANE: concurrency}, done=done)
-        return cls(frontier, policy, estimates=estimates, observer=observer, controls=controls)
+        return cls(
+            frontier,
+            {LANE: Retry(max_retries, retry_base_delay, any_error=True)},
+            estimates=estimates,
+            task_timeout_s={LANE: task_timeout},
+            rng=rng or SPREAD,
+            observer=observer,
+            controls=controls,
+        )
 
     @classmethod
     @gc_paused()
@@ -153,14 +156,10 @@ class Scheduler(Generic[K]):
             if by_name.setdefault(task.name, task) is not task:
                 raise PlanError(f"{task.name} is there more than once")
         graph = DependencyGraph.from_edges({name: task.after for name, task in by_name.items()})
-        policy = Policy(
-            max_retries=per_lane(max_retries, lanes, 0),
-            task_timeout_s=per_lane(task_timeout, lanes, 600.0),
-            base_delay_s=retry_base_delay,
-            any_error=False,
-            rng=rng or SPREAD,
-            patience=patience,
-        )
+        retries = {
+            lane: Retry(count, retry_base_delay, patience)
+            for lane, count in per_lane(max_retries, lanes, 0).items()
+        }
         estimates = Estimates(by_name.values(), durations or {})
         order = _as_listed(by_name) if sequential else graph.order
         frontier = Frontier(
@@ -171,7 +170,15 @@ class Scheduler(Generic[K]):
             sequential=sequential,
         )
         groups = {name: task.group for name, task in by_name.items() if task.group}
-        return cls(frontier, policy, estimates=estimates, groups=groups, observer=observer)
+        return cls(
+            frontier,
+            retries,
+            estimates=estimates,
+            task_timeout_s=per_lane(task_timeout, lanes, 600.0),
+            rng=rng or SPREAD,
+            groups=groups,
+            observer=observer,
+        )
 
     async def run(self, publish_fn: Callable[[K], Awaitable[object]]) -> RunResult[K]:
         """Publish everything; returns once every package has its outcome. Once per Scheduler.
@@ -235,12 +242,17 @@ class Scheduler(Generic[K]):
             strict = partial(self.cancel, grace_s=0.0, reason=reason)
             self._graces.append(asyncio.get_running_loop().call_later(grace_s, strict))
 
-    def retries(self, name: K, error: BaseException) -> bool:
-        """Whether another attempt follows the running one if that ends with `error`."""
-        lane = self._frontier.lane_of(name)
-        return self._policy.retries(error, lane=lane, attempt=self._counted(name, error))
+    def decide(self, name: K, error: BaseException) -> Backoff | None:
+        """The pause before another attempt, if the running one ends with `error`; None where that
+        is the end.
+        """
+        return self._retries[self._frontier.lane_of(name)].decide(
+            error,
+            attempts=self._count_attempts(name, error),
+            now_s=asyncio.get_running_loop().time(),
+        )
 
-    def _counted(self, name: K, error: BaseException) -> int:
+    def _count_attempts(self, name: K, error: BaseException) -> int:
         """Attempts that meet an open circuit do not count, nor does the first contended one."""
         contended = isinstance(error, Transient) and error.contended and self._turns.contended(name)
         return (
@@ -307,7 +319,8 @@ class Scheduler(Generic[K]):
             return
         attempt = self._attempts[name] = self._attempts.get(name, 0) + 1
         task = cast("asyncio.Task[object]", asyncio.current_task())
-        deadlines = self._deadlines[self._frontier.lane_of(name)]
+        lane = self._frontier.lane_of(name)
+        deadlines = self._deadlines[lane]
         self._running[name] = task
         deadlines.start(name, task)
         error: BaseException | None = None
@@ -324,7 +337,7 @@ class Scheduler(Generic[K]):
             if deadlines.expired(name):
                 error = deadlines.passed()
         except Exception as failure:
-            if not (self._policy.any_error or isinstance(failure, PackageError)):
+            if not (self._retries[lane].any_error or isinstance(failure, PackageError)):
                 raise
             error = failure
         finally:
@@ -349,28 +362,26 @@ class Scheduler(Generic[K]):
     def _after_error(self, name: K, error: BaseException, attempt: int) -> None:
         interrupted = name in self._reasons.interrupted
         ours = interrupted and isinstance(error, asyncio.CancelledError)
+        passing = self._retries[self._frontier.lane_of(name)].is_passing(error)
         if not ours:
             self._reasons.errors[name] = error
-        if ours or (interrupted and self._policy.is_passing(error)):
+        if ours or (interrupted and passing):
             self._report(self._frontier.settle(name, Outcome.CANCELLED))
-        elif self.retries(name, error):
+        elif backoff := self.decide(name, error):
             if isinstance(error, CircuitOpen):
                 self._attempts[name] -= 1
             else:
-                self._spared[name] = attempt - self._counted(name, error)
-            self._retry(name, error, attempt)
+                self._spared[name] = attempt - self._count_attempts(name, error)
+            settled = self._frontier.defer(name)
+            if not settled:
+                delay_s = backoff.draw(self._rng)
+                loop = asyncio.get_running_loop()
+                self._pauses[name] = loop.call_later(delay_s, self._wake, name)
+                if self._observer is not None:
+                    _tell(self._observer.retrying, name, attempt, delay_s, error)
+            self._report(settled)
         else:
             self._report(self._frontier.settle(name, outcome_of(error)))
-
-    def _retry(self, name: K, error: BaseException, attempt: int) -> None:
-        settled = self._frontier.defer(name)
-        if not settled:
-            delay_s = self._policy.delay_s(error, attempt=max(1, attempt - self._spared[name]))
-            loop = asyncio.get_running_loop()
-            self._pauses[name] = loop.call_later(delay_s, self._wake, name)
-            if self._observer is not None:
-                _tell(self._observer.retrying, name, attempt, delay_s, error)
-        self._report(settled)
 
     def _wake(self, name: K) -> None:
         del self._pauses[name]

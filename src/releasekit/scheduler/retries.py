@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar
 
-from releasekit.aio import backoff
-from releasekit.errors import ReleasekitError, Transient, Undecided
+from releasekit.errors import CircuitOpen, ReleasekitError, Transient, Undecided
 from releasekit.graph import K
 from releasekit.model import Outcome
 from releasekit.problems import Problem
@@ -24,7 +23,10 @@ if TYPE_CHECKING:
     from releasekit.scheduler.frontier import Task
 
 
+E = TypeVar("E", bound=BaseException)
 V = TypeVar("V")
+
+MAX_DELAY_S: Final = 60.0
 
 SPREAD = random.Random()  # noqa: S311 - it spreads retries and guards nothing
 
@@ -55,43 +57,41 @@ class WaitBudget:
         """For a part of the run that ends no later than that."""
         return self if self.until <= until else replace(self, until=until, ends_by=ends_by)
 
-    def allows(self, error: BaseException) -> bool:
-        """Whether what `error` asks for is waited for; what asks for nothing is always allowed."""
-        return not self._exceeded_by(error)
-
-    def explain(self, error: BaseException) -> None:
-        """Where `error` asks for too long a wait, have it say, once, when to come back, and which
-        input would have allowed for that.
+    def find_limit(self, error: BaseException, now_s: float) -> str:
+        """The input that does not allow for the pause that `error` asks for, on the loop's clock;
+        empty where there is none.
         """
-        name = self._exceeded_by(error)
-        if not name or not isinstance(error, Transient) or error.retry_at:
-            return
-        wait_s = min(error.retry_after or 0.0, _LONGEST_S)
-        then = datetime.now(UTC) + timedelta(seconds=wait_s)
-        limit = f"the `{name}` ends before"
-        if name == "max-wait":
-            limit = f"`max-wait` is {in_words(self.max_wait_s)}"
-        error.retry_at = (
-            f"come back in {in_words(wait_s)}, at {then:%Y-%m-%d %H:%M} UTC ({limit}, so this run "
-            "does not wait)"
-        )
-        error.args = (f"{error}; {error.retry_at}",)
-        error.problem = Problem.RATE_LIMITED
-        error.hint = f"Run the same command again then, or raise `{name}`. {error.hint}".rstrip()
-
-    def _exceeded_by(self, error: BaseException) -> str:
-        """The input that does not allow for the wait; empty where there is none."""
         if not isinstance(error, Transient) or error.retry_after is None:
             return ""
         asked_s = error.retry_after if error.asked_s is None else error.asked_s
         if asked_s > self.max_wait_s:
             return "max-wait"
-        if self.until == math.inf:
-            return ""
         # A place in a line of ours that lies behind the end is none's refusal: it ends with the
         # run, and to run again is enough.
-        over = asyncio.get_running_loop().time() + asked_s > self.until
-        return self.ends_by if over else ""
+        return self.ends_by if now_s + asked_s > self.until else ""
+
+    def explain(self, error: E, now_s: float) -> E:
+        """`error`, or, where it asks for too long a pause, one that says when to come back, and
+        which input would have allowed for that.
+        """
+        limit = self.find_limit(error, now_s)
+        if not limit or not isinstance(error, Transient) or error.retry_at:
+            return error
+        wait_s = min(error.retry_after or 0.0, _LONGEST_S)
+        then = datetime.now(UTC) + timedelta(seconds=wait_s)
+        why = f"the `{limit}` ends before"
+        if limit == "max-wait":
+            why = f"`max-wait` is {in_words(self.max_wait_s)}"
+        retry_at = (
+            f"come back in {in_words(wait_s)}, at {then:%Y-%m-%d %H:%M} UTC ({why}, so this run "
+            "does not wait)"
+        )
+        return error.with_(
+            message=f"{error}; {retry_at}",
+            retry_at=retry_at,
+            problem=Problem.RATE_LIMITED,
+            hint=f"Run the same command again then, or raise `{limit}`. {error.hint}".rstrip(),
+        )
 
 
 PATIENT: Final = WaitBudget()
@@ -108,50 +108,69 @@ def in_words(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min".removesuffix(" 0 min")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
-    """`max_retries` and `task_timeout_s` have an entry for every lane; None means unlimited.
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Before another attempt: at least `asked_s`, which the error names, else up to `most_s`."""
 
-    With `any_error`, any exception of a task ends only that task, and is worth a retry. Without it,
-    only PackageError ends a task, only Transient is retried, and anything else is a bug and ends
-    the run.
+    most_s: float
+    asked_s: float = 0.0
+
+    def draw(self, rng: random.Random) -> float:
+        """Seconds, with full jitter, so that those who failed together do not come back together.
+
+        https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
+        """
+        return max(rng.uniform(0.0, self.most_s), self.asked_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Whether another attempt follows one that failed, and when: up to `max_retries` follow the
+    first, none after an error that asks for a longer pause than `patience` has.
+
+    Only Transient is worth another attempt; with `any_error`, so is every error that is none of
+    ours.
     """
 
-    max_retries: Mapping[str, int]
-    task_timeout_s: Mapping[str, float | None]
-    base_delay_s: float
-    any_error: bool
-    rng: random.Random
+    max_retries: int = 3
+    base_delay_s: float = 1.0
     patience: WaitBudget = PATIENT
+    any_error: bool = False
 
     def __post_init__(self) -> None:
-        for lane, retries in self.max_retries.items():
-            if retries < 0:
-                raise ValueError(f"max_retries of lane {lane!r} is {retries}, must be at least 0")
-        for lane, timeout_s in self.task_timeout_s.items():
-            if timeout_s is not None and not timeout_s > 0:
-                raise ValueError(f"task_timeout of lane {lane!r} is {timeout_s}, must be above 0")
+        if self.max_retries < 0:
+            raise ValueError(f"max_retries is {self.max_retries}, must be at least 0")
         if not 0 <= self.base_delay_s < math.inf:
             raise ValueError(f"retry_base_delay is {self.base_delay_s}, must be 0 or more")
 
-    def retries(self, error: BaseException, *, lane: str, attempt: int) -> bool:
-        """Whether another attempt follows the one numbered `attempt`, counted from 1."""
-        allowed = attempt <= self.max_retries[lane] and self.patience.allows(error)
-        return allowed and self.is_passing(error)
+    def decide(
+        self, error: BaseException, *, attempts: int, now_s: float, pace: int | None = None
+    ) -> Backoff | None:
+        """The pause before another attempt; None where none follows.
+
+        `attempts` is the number of those that count, the one that failed among them; one that found
+        the circuit open does not. `pace` is how often the pause has doubled: once for each attempt
+        before, unless the caller says otherwise.
+        """
+        if (
+            attempts > self.max_retries
+            or not self.is_passing(error)
+            or self.patience.find_limit(error, now_s)
+        ):
+            return None
+        if pace is None:
+            pace = max(attempts - (not isinstance(error, CircuitOpen)), 0)
+        asked = getattr(error, "retry_after", None)  # of any class: callers have their own
+        asked_s = float(asked) if isinstance(asked, int | float) and math.isfinite(asked) else 0.0
+        # 2**64 times any delay that matters is beyond the cap; without a bound it overflows.
+        most_s = min(math.ldexp(self.base_delay_s, min(pace, 64)), MAX_DELAY_S)
+        return Backoff(most_s, asked_s)
 
     def is_passing(self, error: BaseException) -> bool:
         """Whether another attempt may succeed."""
         if isinstance(error, ReleasekitError) or not self.any_error:
             return isinstance(error, Transient)
         return True
-
-    def delay_s(self, error: BaseException, *, attempt: int) -> float:
-        """Never less than the `retry_after` of the error."""
-        delay = backoff(attempt - 1, self.base_delay_s, self.rng)
-        asked = getattr(error, "retry_after", None)  # of any class: callers have their own
-        if isinstance(asked, int | float) and math.isfinite(asked):
-            delay = max(delay, float(asked))
-        return delay
 
 
 def per_lane(value: V | Mapping[str, V], lanes: Iterable[str], default: V) -> dict[str, V]:
@@ -197,6 +216,8 @@ class Deadlines:
     """
 
     def __init__(self, limit_s: float | None) -> None:
+        if limit_s is not None and not limit_s > 0:
+            raise ValueError(f"task_timeout is {limit_s}, must be above 0")
         self.limit_s = limit_s
         self._running: dict[Hashable, tuple[float, asyncio.Task[object]]] = {}  # earliest first
         self._expired: set[Hashable] = set()

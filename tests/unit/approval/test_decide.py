@@ -21,6 +21,7 @@ from releasekit.approval.decide import (
 from releasekit.approval.review import Examined, examine
 from releasekit.errors import Denied, PackageError, Rejected, Transient
 from releasekit.model import PackageId
+from releasekit.scheduler.retries import Retry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,7 +48,7 @@ class Story:
         }
         self.registry = FakeApproval.holding(self.results.values())
         self.terms = ApprovalPolicy(
-            visible=visible, max_wait_s=max_wait_s, max_retries=2, base_delay_s=1.0
+            visible=visible, max_wait_s=max_wait_s, retry=Retry(max_retries=2, base_delay_s=1.0)
         )
         self.said: list[str] = []
         self.took_s = 0.0

@@ -91,15 +91,14 @@ def released(count: int, *, deadline_s: float | None) -> Counter[str]:
 
         async def publish(name: str) -> None:
             if wait_s := pace.wait_s(name, loop.time()):
-                early = Transient("it is not its turn yet", retry_after=wait_s)
-                early.asked_s = pace.asked_s(loop.time())
-                raise early
-            if asked_s := server.put(loop.time()):
-                error = Transient(
-                    "HTTP 429", retry_after=pace.record_refusal(name, loop.time(), asked_s)
+                raise Transient(
+                    "it is not its turn yet",
+                    retry_after=wait_s,
+                    asked_s=pace.asked_s(loop.time()),
                 )
-                error.asked_s = asked_s
-                raise error
+            if asked_s := server.put(loop.time()):
+                wait_s = pace.record_refusal(name, loop.time(), asked_s)
+                raise Transient("HTTP 429", retry_after=wait_s, asked_s=asked_s)
             pace.record_acceptance(name)
 
         scheduler = Scheduler.from_tasks(

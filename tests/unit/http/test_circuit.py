@@ -39,7 +39,8 @@ def test_it_opens_after_failures_in_a_row_only() -> None:
         assert "run the same command again later" in caught.value.hint
         assert caught.value.retry_after == 5.0
         assert not caught.value.ambiguous
-        assert WaitBudget(max_wait_s=1.0).allows(caught.value)  # nobody has asked for that pause
+        impatient = WaitBudget(max_wait_s=1.0)
+        assert not impatient.find_limit(caught.value, 0.0)  # nobody has asked for that pause
 
     virtual_time.run(main())
 

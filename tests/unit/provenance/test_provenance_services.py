@@ -13,16 +13,17 @@ def test_a_server_that_nobody_vouches_for_stays_one() -> None:
         "POST https://fulcio.example: self-signed", hint="Set it.", problem=Problem.CERTIFICATE
     )
     error.__cause__ = httpx.ConnectError("self-signed")
-    explain(error)
-    assert error.problem is Problem.CERTIFICATE
-    assert error.hint.startswith("Set it. ")
-    assert "`attestations: off`" in error.hint
+    explained = explain(error)
+    assert explained.problem is Problem.CERTIFICATE
+    assert explained.hint.startswith("Set it. ")
+    assert "`attestations: off`" in explained.hint
 
 
 @pytest.mark.parametrize("hint", ["", "That is trouble of the registry."])
 def test_what_is_said_of_registries_is_not_said_of_services(hint: str) -> None:
     error = Transient("POST https://rekor.example: HTTP 503", ambiguous=True, hint=hint)
-    explain(error)
-    assert not error.ambiguous
-    assert error.problem is Problem.ATTESTATIONS_DOWN
-    assert "registry" not in error.hint
+    explained = explain(error)
+    assert isinstance(explained, Transient)
+    assert not explained.ambiguous
+    assert explained.problem is Problem.ATTESTATIONS_DOWN
+    assert "registry" not in explained.hint

@@ -351,23 +351,22 @@ class SparseRegistry(Resource):
         pace = self._paces[self.is_new(package.id)]
         clock = asyncio.get_running_loop().time
         if wait_s := pace.wait_s(package.id.name, clock()):
-            early = Transient(
+            raise Transient(
                 f"{what}: {self.url} takes only so many in a while, and it is not its turn yet",
                 retry_after=wait_s,
+                asked_s=pace.asked_s(clock()),
                 problem=Problem.RATE_LIMITED,
             )
-            early.asked_s = pace.asked_s(clock())
-            raise early
         for artifact in artifacts:
             response = await self._send(package, artifact, api)
             try:
                 self._server.accept(response, f"{what}: {artifact.filename}")
             except Transient as error:
-                if response.status_code == 429:
-                    asked_s = error.retry_after or 0.0
-                    error.asked_s = asked_s
-                    error.retry_after = pace.record_refusal(package.id.name, clock(), asked_s)
-                raise
+                if response.status_code != 429:
+                    raise
+                asked_s = error.retry_after or 0.0
+                wait_s = pace.record_refusal(package.id.name, clock(), asked_s)
+                raise error.with_(retry_after=wait_s, asked_s=asked_s) from error.__cause__
         pace.record_acceptance(package.id.name)
 
     async def _send(self, package: Package, artifact: Artifact, api: httpx.URL) -> httpx.Response:

@@ -341,10 +341,10 @@ def _read_module(root: Path, directory: Path, options: Options) -> Module:
         mod = gomod.parse_mod(gomod.read_text(manifest), str(manifest))
         gomod.refuse_strange(mod, str(manifest))
     except ConfigError as error:
-        error.hint = error.hint or (
+        hint = error.hint or (
             f"Correct it, or leave it out, in releasekit.toml: [go] exclude = [{where!r}]."
         )
-        raise
+        raise error.with_(hint=hint) from error.__cause__
     private = matches_path(where, options.private) or matches_path(mod.module, options.private)
     reason = "releasekit.toml: [go] private names it" if private else ""
     reason = reason or paths.trouble_with_path(mod.module)

@@ -107,8 +107,7 @@ class Verifier:
             await self.processes.run(argv, cwd=place, env=self.environment, log=log.path)
         except CommandFailed as error:
             failed = log.failure(f"{package.id} does not build", error)
-            failed.hint = f"{failed.hint} {VERIFY_OFF}"
-            return failed
+            return failed.with_(hint=f"{failed.hint} {VERIFY_OFF}")
         except OSError as error:
             return no_place(error)
         return None

@@ -206,8 +206,7 @@ def maybe_stored() -> Iterator[None]:
     try:
         yield
     except Transient as error:
-        error.ambiguous = True
-        raise
+        raise error.with_(ambiguous=True) from error.__cause__
 
 
 def _says(response: httpx.Response, texts: tuple[str, ...], name: str) -> bool:

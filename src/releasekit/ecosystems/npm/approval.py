@@ -229,8 +229,7 @@ class NpmApproval:
             try:
                 check(response, self.url, words=self._server.words(response))
             except PackageError as error:
-                error.hint = _LOGIN
-                raise
+                raise error.with_(hint=_LOGIN) from error.__cause__
         return response
 
 

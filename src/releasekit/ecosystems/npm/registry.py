@@ -390,8 +390,7 @@ class NpmRegistry:
                 known = await self._read_packument(package, known)
             except Transient as error:
                 # A lookup that fails has uploaded nothing.
-                error.ambiguous = False
-                raise
+                raise error.with_(ambiguous=False) from error.__cause__
         if is_usual and not document.is_below(package.version, known.latest):
             return given
         return document.choose_tag(package.version, latest=known.latest)

@@ -194,9 +194,9 @@ class NpmStaging:
         except Rejected as error:
             # A 404 has several causes.
             if response.status_code in {404, 405} and self._registry.is_new(package.id):
-                error.hint = FIRST_VERSION
-            elif response.status_code in {404, 405} and not self._registry.is_npmjs:
-                error.hint = NO_STAGING
+                raise error.with_(hint=FIRST_VERSION) from error.__cause__
+            if response.status_code in {404, 405} and not self._registry.is_npmjs:
+                raise error.with_(hint=NO_STAGING) from error.__cause__
             raise
         if not accepted:
             with maybe_stored():

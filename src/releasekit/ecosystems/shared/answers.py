@@ -112,10 +112,10 @@ class ResponseRules:
         try:
             return check(response, what, words=words)
         except PackageError as error:
-            error.hint = self._hint(response, words, reading=reading) or error.hint
+            hint = self._hint(response, words, reading=reading) or error.hint
             if response.status_code in self.denied:
-                raise Denied(str(error), hint=error.hint, status=error.status) from error
-            raise
+                raise Denied(str(error), hint=hint, status=error.status) from error
+            raise error.with_(hint=hint) from error.__cause__
 
     def _hint(self, response: httpx.Response, words: str, *, reading: bool = False) -> str:
         hints = {**self.hints, **_HINTS}
@@ -181,9 +181,9 @@ def most_telling(errors: Sequence[PackageError]) -> PackageError:
     if all(isinstance(error, CircuitOpen) for error in transient):
         first = transient[0]
         wait_s = max(waits, default=None)
-        left = CircuitOpen(str(first), retry_after=wait_s, limited=False, hint=first.hint)
-        left.asked_s = 0.0
-        return left
+        return CircuitOpen(
+            str(first), retry_after=wait_s, asked_s=0.0, limited=False, hint=first.hint
+        )
     return Transient(
         str(transient[0]),
         retry_after=max(waits, default=None),

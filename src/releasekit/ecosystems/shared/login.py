@@ -85,8 +85,7 @@ class TokenExchange(ABC):
             return await retry(self._attempt, self._policy)
         except Transient as error:
             # The token may have been made, but nothing was uploaded.
-            error.ambiguous = False
-            raise
+            raise error.with_(ambiguous=False) from error.__cause__
 
     async def _attempt(self) -> Minted:
         # Where a registry takes each ID token once, an attempt whose answer was lost may have spent
