@@ -38,7 +38,7 @@ from releasekit.ecosystems.pypi import simple_index
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import ReleasekitError
 from releasekit.git.trailers import find_base
-from releasekit.http.client import retry_after, words_of_page
+from releasekit.http.answers import retry_after, words_of_page
 from releasekit.plan.file import PlanFile
 from releasekit.report.results import load_results
 from releasekit.state.history import encode, fold

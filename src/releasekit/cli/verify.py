@@ -18,14 +18,8 @@ from releasekit.cli.request_log import request_logger
 from releasekit.errors import ConfigError, PackageError, PathError, Rejected
 from releasekit.host.forges import SERVER
 from releasekit.host.scratch import scratch
-from releasekit.http.client import (
-    RetryPolicy,
-    check,
-    download,
-    http_client,
-    request_with_retry,
-    retry,
-)
+from releasekit.http.answers import check
+from releasekit.http.client import RetryPolicy, download, http_client, request_with_retry, retry
 from releasekit.http.identity import GITHUB
 from releasekit.http.origins import require_safe
 from releasekit.http.traffic import collect

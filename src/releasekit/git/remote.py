@@ -19,10 +19,10 @@ from releasekit.errors import (
 from releasekit.git.commits import parse_id, parse_ref_name
 from releasekit.git.settings import OVER_HTTP
 from releasekit.host.ci import JOB_BEARER
-from releasekit.http.client import RetryPolicy, one_line, retry
-from releasekit.http.remedies import PASSING, is_passing, remedy
+from releasekit.http.answers import PASSING, is_passing, remedy
+from releasekit.http.client import RetryPolicy, retry
 from releasekit.problems import Problem
-from releasekit.text.escape import clip, visible
+from releasekit.text.escape import clip, one_line, visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

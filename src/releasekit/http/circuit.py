@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import CircuitOpen, Transient
 from releasekit.http import traffic
+from releasekit.http.answers import PASSING, is_contended
 from releasekit.http.pool import CONNECTIONS
-from releasekit.http.remedies import PASSING
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    import httpx
 
 MAX_PAUSE_S: Final = 60.0
 # What has been down for longer may stay so: from then on, finding it down counts as an attempt.
@@ -26,6 +28,9 @@ MAX_HOLD_S: Final = 10.0  # after a refusal
 SHORTER: Final = 0.98
 # What is refused more often, while other requests get through, is refused for itself.
 MOST_REFUSALS: Final = 3
+# What servers and proxies answer that limit rates; nginx says 503 unless it is told otherwise.
+# https://nginx.org/en/docs/http/ngx_http_limit_req_module.html#limit_req_status
+_TOO_MANY: Final = frozenset({429, 503})
 
 
 class Circuit:
@@ -77,6 +82,22 @@ class Circuit:
                 hint=PASSING,
             )
 
+    def record_answer(self, response: httpx.Response, sent_s: float) -> None:
+        """Of a request that was sent at `sent_s`; marks `response` where it is one too many."""
+        request, status = response.request, response.status_code
+        self.reached = True
+        # Servers refuse by names, as that of a page that lists all versions of an artifact.
+        asked = f"{request.method} {request.url.path.rstrip('/').rpartition('/')[2]}"
+        if status in _TOO_MANY:
+            if self._slow_down(asked, sent_s):
+                response.extensions["slowed_down"] = True
+        elif status < 500:
+            self._speed_up(asked)
+        if status >= 500 and not is_contended(response):
+            self.record_failure(f"HTTP {status}")
+        else:
+            self.record_success()
+
     def record_failure(self, reason: str) -> None:
         now = asyncio.get_running_loop().time()
         if self._failures < self._limit:
@@ -109,7 +130,7 @@ class Circuit:
                         self._next_s = clock() + self._gap_s
             yield clock()
 
-    def slow_down(self, asked: str, sent_s: float) -> bool:
+    def _slow_down(self, asked: str, sent_s: float) -> bool:
         """A request of the kind `asked` that was sent at `sent_s` is refused: whether as one too
         many.
         """
@@ -126,7 +147,7 @@ class Circuit:
         self._next_s = self._slowed_s + min(self._gap_s * 2**self.refusals, MAX_HOLD_S)
         return True
 
-    def speed_up(self, asked: str) -> None:
+    def _speed_up(self, asked: str) -> None:
         """A request of the kind `asked` got through."""
         self._refused.pop(asked, None)
         self.refusals = 0

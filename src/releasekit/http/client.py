@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
-import html
 import math
 import os
 import random
 import re
 import ssl
-import time
 from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
 from http.cookiejar import CookieJar
 from typing import TYPE_CHECKING, TypeVar, cast
 from urllib.request import getproxies
@@ -21,18 +19,17 @@ import httpx
 
 from releasekit import __version__
 from releasekit.aio import in_time
-from releasekit.errors import CircuitOpen, ConfigError, Denied, PackageError, Rejected, Transient
+from releasekit.errors import CircuitOpen, ConfigError, Rejected, Transient
 from releasekit.host import durable
 from releasekit.http import traffic
+from releasekit.http.answers import check, is_passing
 from releasekit.http.body import ENCODING, read_body, with_body
 from releasekit.http.origins import check_proxies, describe_request, is_safe, proxy_of, same_origin
 from releasekit.http.pool import PooledClient
-from releasekit.http.remedies import PASSING, is_passing, remedy
 from releasekit.model import Artifact
 from releasekit.problems import Problem
 from releasekit.scheduler.retries import PATIENT, Retry, WaitBudget
-from releasekit.text.escape import clip, redact_urls, visible
-from releasekit.text.json_text import parse_json
+from releasekit.text.escape import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -40,39 +37,14 @@ if TYPE_CHECKING:
 
     from releasekit.http.circuit import Circuit
 
-# What servers and proxies answer that limit rates; nginx says 503 unless it is told otherwise.
-# https://nginx.org/en/docs/http/ngx_http_limit_req_module.html#limit_req_status
-_TOO_MANY = frozenset({429, 503})
 # How Python begins what the system says.
 _ERRNO = re.compile(r"\[Errno -?\d+\] ")
 MAX_REDIRECTS = 5
 # Where the caller gives no limit; a list of all packages may be longer.
 MAX_RESPONSE_BYTES = 4 * 1024 * 1024
-_MOST_REASONS = 3
-MAX_MESSAGE_CHARS = 400
 # Of the answer to a download that failed, for the words of the server.
 _MAX_WORDS_BYTES = 64 * 1024
-_MAX_SECONDS = "999999999"
-# The longest form that a date may have. https://www.rfc-editor.org/rfc/rfc9110#section-5.6.7
-_MAX_DATE_CHARS = 64
-
-# What git says of two who change one repository at once, and what comes through of that where a
-# registry keeps its index in one.
-# https://github.com/git/git/blob/master/refs/files-backend.c (cannot lock ref)
-# https://github.com/git/git/blob/master/lockfile.c (File exists, another git process)
-# https://github.com/git/git/blob/master/transport.c (non-fast-forward, failed to push some refs)
-# https://github.com/libgit2/libgit2/blob/main/src/libgit2/push.c (non-fastforwardable)
-_CONTENDED = re.compile(
-    rb"cannot lock ref|\.lock': file exists|another git process|failed to lock file"
-    rb"|non-fast-?forward|\(fetch first\)|failed to push some refs",
-    re.IGNORECASE,
-)
 _LOOKS = frozenset({"GET", "HEAD"})
-
-_LOOKED_AT_BYTES = 64 * 1024
-# It stops at the next "<", so that no text is scanned twice.
-_TAG = re.compile(r"<([^<>]*)>")
-_NOT_SHOWN = frozenset({"head", "script", "style"})
 
 T = TypeVar("T")
 
@@ -151,31 +123,6 @@ class RetryPolicy:
     )
 
 
-def retry_after(response: httpx.Response) -> float | None:
-    """Seconds the server asks for, from either form of Retry-After; None when there is none.
-
-    https://www.rfc-editor.org/rfc/rfc9110#section-10.2.3
-    """
-    value = response.headers.get("Retry-After", "").strip()
-    if value.isascii() and value.isdigit():
-        return float(value if len(value) <= len(_MAX_SECONDS) else _MAX_SECONDS)
-    until = _timestamp(value)
-    if until is None:
-        return None
-    # The server's own clock, where it shows it: ours may be off.
-    now = _timestamp(response.headers.get("Date", ""))
-    return max(0.0, until - (time.time() if now is None else now))
-
-
-def _timestamp(http_date: str) -> float | None:
-    if len(http_date) > _MAX_DATE_CHARS:
-        return None
-    try:
-        return parsedate_to_datetime(http_date).timestamp()
-    except (ValueError, OverflowError):
-        return None
-
-
 async def retry(attempt: Callable[[], Awaitable[T]], policy: RetryPolicy) -> T:
     """Call `attempt` until it returns, raises anything but Transient, or the policy is used up.
 
@@ -225,44 +172,20 @@ async def send(
     Raises Transient for everything that can break on the way, Rejected for an answer that is too
     large and for a certificate that does not verify.
     """
-    if circuit is None:
-        return await _exchange(client, request, max_bytes)
-    async with circuit.turn() as sent_s:
+    async with contextlib.nullcontext(0.0) if circuit is None else circuit.turn() as sent_s:
         try:
-            response = await _exchange(client, request, max_bytes)
-        except PackageError as error:
-            trouble = error.__cause__
-            if isinstance(trouble, httpx.TransportError) and (
-                circuit.reached or not _finds_nobody(request, trouble)
-            ):
-                circuit.record_failure(_describe(trouble))
-            raise
-        circuit.reached = True
-        # Servers refuse by names, as that of a page that lists all versions of an artifact.
-        asked = f"{request.method} {request.url.path.rstrip('/').rpartition('/')[2]}"
-        if response.status_code in _TOO_MANY:
-            if circuit.slow_down(asked, sent_s):
-                response.extensions["slowed_down"] = True
-        elif response.status_code < 500:
-            circuit.speed_up(asked)
-        if response.status_code >= 500 and not is_contended(response):
-            circuit.record_failure(f"HTTP {response.status_code}")
-        else:
-            circuit.record_success()
+            answer = await client.send(request, stream=True)
+            try:
+                response = with_body(answer, await read_body(answer, max_bytes))
+            finally:
+                await answer.aclose()
+        except httpx.TransportError as error:
+            if circuit is not None and (circuit.reached or not _finds_nobody(request, error)):
+                circuit.record_failure(_describe(error))
+            raise transport_error(request, error) from error
+        if circuit is not None:
+            circuit.record_answer(response, sent_s)
         return response
-
-
-async def _exchange(
-    client: httpx.AsyncClient, request: httpx.Request, max_bytes: int
-) -> httpx.Response:
-    try:
-        response = await traffic.exchange(client, request)
-        try:
-            return with_body(response, await read_body(response, max_bytes))
-        finally:
-            await response.aclose()
-    except httpx.TransportError as error:
-        raise transport_error(request, error) from error
 
 
 async def request_with_retry(
@@ -326,7 +249,7 @@ async def download(
     request = client.build_request("GET", url, headers={**headers, "Accept-Encoding": "identity"})
     try:
         for _ in range(MAX_REDIRECTS):
-            response = await traffic.exchange(client, request)
+            response = await client.send(request, stream=True)
             try:
                 if response.status_code == httpx.codes.OK:
                     return await _store(response, into, max_bytes, algorithms)
@@ -370,113 +293,6 @@ async def _store(
     return Artifact(
         path=into, size=size, digests={name: each.hexdigest() for name, each in hashes.items()}
     )
-
-
-def check(
-    response: httpx.Response,
-    what: str,
-    *,
-    redact: Callable[[str], str] = str,
-    words: str | None = None,
-) -> httpx.Response:
-    """`response` if it is a success; else Transient, Denied or Rejected with the server's words.
-
-    The message starts with `what`: the package and what was asked for. `words` is the result of
-    `message_of`, if the caller has it already.
-    """
-    status = response.status_code
-    if 200 <= status < 300:
-        return response
-    # Many servers begin with the status once more.
-    said = message_of(response, redact=redact) if words is None else words
-    said = said.removeprefix(str(status)).lstrip()
-    message = f"{what}: HTTP {status} {said}".rstrip()
-    contended = is_contended(response)
-    if is_passing(status) or contended:
-        raise Transient(
-            message,
-            retry_after=retry_after(response),
-            ambiguous=status >= 500,
-            contended=contended,
-            limited=status == 429 or None,
-            slowed_down="slowed_down" in response.extensions,
-            problem=Problem.RATE_LIMITED if status == 429 else None,
-            hint=PASSING if contended else remedy(status),
-            status=status,
-        )
-    raise (Denied if status in {401, 403} else Rejected)(
-        message, hint=remedy(status), status=status
-    )
-
-
-def is_contended(response: httpx.Response) -> bool:
-    """Whether a server that is up could not do it beside what others asked of it."""
-    if response.status_code in {409, 423} or response.status_code >= 500:
-        text = response.content[:_LOOKED_AT_BYTES]
-        return response.status_code == 423 or _CONTENDED.search(text) is not None
-    return False
-
-
-def message_of(response: httpx.Response, *, redact: Callable[[str], str] = str) -> str:
-    """The server's own words: one line, no markup, no control characters, bounded, redacted."""
-    text = response.content[:_LOOKED_AT_BYTES].decode("utf-8", "replace")
-    kind = response.headers.get("Content-Type", "")
-    if "json" in kind:
-        text = _said(text)
-    if "html" in kind:
-        # Before too: a password may hold what looks like a tag.
-        text = words_of_page(redact(text))
-    return one_line(redact(text.strip() or response.reason_phrase))
-
-
-def words_of_page(page: str) -> str:
-    """Roughly the text that a browser would show for some HTML; enough for an error message."""
-    words, end, hidden = [], 0, ""
-    for tag in _TAG.finditer(page):
-        if not hidden:
-            words.append(page[end : tag.start()])
-        end = tag.end()
-        name, *_ = tag[1].lower().split(maxsplit=1) or [""]
-        if name == f"/{hidden}" or (hidden == "head" and name == "body"):
-            hidden = ""
-        elif not hidden and name in _NOT_SHOWN:
-            hidden = name
-    if not hidden:
-        words.append(page[end:])
-    text = " ".join(words)
-    try:
-        return html.unescape(text)
-    except ValueError:  # a reference of more digits than Python makes a number of
-        return text
-
-
-def _said(text: str) -> str:
-    """The message for people that a JSON object has at its top level, if there is one, with the
-    reasons that GitHub has below `errors`.
-    """
-    try:
-        document = parse_json(text)
-    except ValueError:
-        return text
-    if isinstance(document, dict):
-        for key in ("error", "message", "detail"):
-            if isinstance(words := document.get(key), str) and words:
-                errors = document.get("errors")
-                told = [
-                    reason
-                    for each in (errors if isinstance(errors, list) else [])[:_MOST_REASONS]
-                    if isinstance(each, dict) and isinstance(reason := each.get("message"), str)
-                ]
-                return ": ".join(filter(None, (words, ", ".join(told))))
-    return text
-
-
-def one_line(text: str, limit: int = MAX_MESSAGE_CHARS) -> str:
-    """`text` made safe to show: no line ends, no control characters, bounded."""
-    # Only white space makes the line shorter, and a message has little of it.
-    start = redact_urls(text[: 16 * limit])
-    line = " ".join(visible(start).split())
-    return clip(line if len(text) <= 16 * limit else f"{line}…", limit)
 
 
 def follow_redirect(request: httpx.Request, target: httpx.Request) -> httpx.Request:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import Transient
-from releasekit.http.client import check, message_of, retry_after, send, send_on
+from releasekit.http.answers import check, message_of, retry_after
+from releasekit.http.client import send, send_on
 from releasekit.http.origins import describe_request, require_safe
 
 if TYPE_CHECKING:

@@ -16,9 +16,11 @@ from releasekit.attested import Obstacle
 from releasekit.errors import Denied, Transient
 from releasekit.host.ci import IDENTITY_BEARER, IDENTITY_URL
 from releasekit.host.forges import SERVER
-from releasekit.http.client import check, one_line, send
+from releasekit.http.answers import check
+from releasekit.http.client import send
 from releasekit.http.origins import require_safe
 from releasekit.problems import Problem
+from releasekit.text.escape import one_line
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:

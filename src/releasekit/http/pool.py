@@ -9,9 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 import httpx
+
+from releasekit.errors import Rejected
+from releasekit.http import traffic
+from releasekit.http.origins import describe_request, has_port
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -55,28 +61,30 @@ class PooledClient(httpx.AsyncClient):
         super().__init__(**shared, transport=httpx.AsyncBaseTransport())
 
     async def send(
-        self, request: httpx.Request, *, stream: bool = False, **options: Any
+        self, request: httpx.Request, *, stream: bool = False, **_options: Any
     ) -> httpx.Response:
-        await self._turns.acquire()
+        """Just as it is: no login of the client's own, no redirects.
+
+        Raises Rejected for a port that there is not, which an answer may have named.
+        """
+        if not has_port(request.url):
+            raise Rejected(
+                f"{describe_request(request)}: {request.url.port} is not a port",
+                problem=Problem.WRONG_ADDRESS,
+            )
         origin = (request.url.raw_scheme, request.url.raw_host, request.url.port)
-        connection = self._taken(origin)
-
-        def give_back(*, cancelled: bool = False) -> None:
-            if cancelled:
-                # httpcore shields nothing from a task that asyncio cancels: it may take this one
-                # for busy for ever, and the next user of it would wait as long.
-                # https://github.com/encode/httpcore/issues/830
-                self._connections.remove(connection)
-                self._left.append(connection)
-            else:
-                self._free.setdefault(origin, []).append(connection)
-            self._turns.release()
-
-        try:
-            response = await connection.send(request, stream=True, **options)
-        except BaseException as error:
-            give_back(cancelled=not isinstance(error, Exception))
-            raise
+        with traffic.record_request(request) as seen:
+            await self._turns.acquire()
+            connection = self._taken(origin)
+            give_back = partial(self._give_back, origin, connection)
+            try:
+                response = await connection.send(
+                    request, stream=True, auth=None, follow_redirects=False
+                )
+            except BaseException as error:
+                give_back(cancelled=not isinstance(error, Exception))
+                raise
+        seen.report_when_closed(response)
         if response.is_closed:
             give_back()
             return response
@@ -87,6 +95,19 @@ class PooledClient(httpx.AsyncClient):
             finally:
                 await response.aclose()
         return response
+
+    def _give_back(
+        self, origin: Origin, connection: httpx.AsyncClient, *, cancelled: bool = False
+    ) -> None:
+        if cancelled:
+            # httpcore shields nothing from a task that asyncio cancels: it may take this one for
+            # busy for ever, and the next user of it would wait as long.
+            # https://github.com/encode/httpcore/issues/830
+            self._connections.remove(connection)
+            self._left.append(connection)
+        else:
+            self._free.setdefault(origin, []).append(connection)
+        self._turns.release()
 
     def _taken(self, origin: Origin) -> httpx.AsyncClient:
         if free := self._free.get(origin):

@@ -14,10 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import httpx
 
-from releasekit.errors import Rejected
-from releasekit.http.origins import describe_request, has_port
-from releasekit.http.remedies import is_passing
-from releasekit.problems import Problem
+from releasekit.http.answers import is_passing
 from releasekit.spent import PauseEvent, RequestEvent
 
 if TYPE_CHECKING:
@@ -191,26 +188,19 @@ def _report_pause(cause: Wait, lasted_s: float, *, end: bool = False, what: str 
         )
 
 
-async def exchange(client: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
-    """Send a request just as it is. The answer is not read yet, and has to be closed.
-
-    Raises Rejected for a port that there is not, which an answer may have named.
-    """
-    if not has_port(request.url):
-        raise Rejected(
-            f"{describe_request(request)}: {request.url.port} is not a port",
-            problem=Problem.WRONG_ADDRESS,
-        )
+@contextlib.contextmanager
+def record_request(request: httpx.Request) -> Iterator[SeenRequest]:
+    """Counts `request`, which is sent in this block."""
     counters = _counters.get()
     counters.requests += 1
-    seen, size = _Seen(request, counters), 0
+    seen, size = SeenRequest(request, counters), 0
     if isinstance(request.stream, httpx.ByteStream):
         size = int(request.headers.get("Content-Length", 0))
     else:
         stream = cast("httpx.AsyncByteStream", request.stream)
         request.stream = _CountedStream(stream, seen)
     try:
-        response = await client.send(request, stream=True, auth=None, follow_redirects=False)
+        yield seen
     except NEVER_SENT as error:
         seen.end(trouble=_describe(error))
         raise
@@ -219,7 +209,6 @@ async def exchange(client: httpx.AsyncClient, request: httpx.Request) -> httpx.R
         seen.end(trouble=_describe(error))
         raise
     seen.count_sent(size)
-    return seen.report_when_closed(response)
 
 
 def count_received(size: int) -> None:
@@ -228,7 +217,7 @@ def count_received(size: int) -> None:
 
 
 class _CountedStream(httpx.AsyncByteStream):
-    def __init__(self, stream: httpx.AsyncByteStream, seen: _Seen) -> None:
+    def __init__(self, stream: httpx.AsyncByteStream, seen: SeenRequest) -> None:
         self._stream = stream
         self._seen = seen
 
@@ -238,7 +227,7 @@ class _CountedStream(httpx.AsyncByteStream):
             yield part
 
 
-class _Seen:
+class SeenRequest:
     """One request, which the watcher gets once, at its end."""
 
     __slots__ = (
@@ -259,15 +248,14 @@ class _Seen:
         self._counters.sent_bytes += size
         self.sent_bytes += size
 
-    def report_when_closed(self, response: httpx.Response) -> httpx.Response:
-        """`response`, which reports the request when it is closed."""
+    def report_when_closed(self, response: httpx.Response) -> None:
+        """Have `response` report the request when it is closed."""
         if response.is_closed:  # there is nothing more to come
             self.received_bytes = len(response.content)
             self.end(response.status_code)
         elif self._metrics is not None:
             body = cast("httpx.AsyncByteStream", response.stream)
             response.stream = _SeenStream(body, self, response.status_code)
-        return response
 
     def end(self, status: int = 0, trouble: str = "") -> None:
         metrics, self._metrics = self._metrics, None
@@ -297,7 +285,7 @@ class _Seen:
 
 
 class _SeenStream(httpx.AsyncByteStream):
-    def __init__(self, body: httpx.AsyncByteStream, seen: _Seen, status: int) -> None:
+    def __init__(self, body: httpx.AsyncByteStream, seen: SeenRequest, status: int) -> None:
         self._body = body
         self._seen = seen
         self._status = status

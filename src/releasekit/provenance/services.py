@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 import httpx
 
 from releasekit.errors import Denied, Transient
-from releasekit.http.client import check, send
+from releasekit.http.answers import check
+from releasekit.http.client import send
 from releasekit.http.origins import describe_request
 from releasekit.problems import Problem
 

@@ -62,6 +62,7 @@ _WORD = re.compile(r"[^\s<>\"']+")
 # Servers' answers point to sections of their help, whose names are short lower-case words.
 _HELP = re.compile(r"\Adocs\.[^/]+/|/(?:docs|help)/")
 _SECTION = re.compile(r"#[a-z]{2,15}(?:-[a-z]{1,15}){1,7}[.,;:)]*")
+_MAX_MESSAGE_CHARS = 400
 _SPAN = re.compile(r"`([^`\n]+)`")
 _BACKTICKS = re.compile(r"`{3,}")
 # What acts on a terminal or on the text around it, or is not to be seen; written with code points,
@@ -127,6 +128,14 @@ def _bare(match: re.Match[str]) -> str:
 def clip(text: str, limit: int) -> str:
     """At most `limit` characters. Clip first, escape afterwards: markup is never cut."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def one_line(text: str, limit: int = _MAX_MESSAGE_CHARS) -> str:
+    """`text` made safe to show: no line ends, no control characters, bounded."""
+    # Only white space makes the line shorter, and a message has little of it.
+    start = redact_urls(text[: 16 * limit])
+    line = " ".join(visible(start).split())
+    return clip(line if len(text) <= 16 * limit else f"{line}…", limit)
 
 
 def markdown(text: str) -> str:

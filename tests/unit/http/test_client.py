@@ -22,22 +22,25 @@ from releasekit.errors import (
     ReleasekitError,
     Transient,
 )
+from releasekit.http.answers import (
+    check,
+    is_contended,
+    make_error,
+    message_of,
+    retry_after,
+    words_of_page,
+)
 from releasekit.http.circuit import Circuit
 from releasekit.http.client import (
     RetryPolicy,
-    check,
     http_client,
-    is_contended,
-    message_of,
-    one_line,
     request_with_retry,
     retry,
-    retry_after,
     send,
     transport_error,
-    words_of_page,
 )
 from releasekit.problems import Problem
+from releasekit.text.escape import one_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
@@ -468,8 +471,8 @@ def test_no_more_of_an_answer_is_looked_at_than_may_be_shown() -> None:
 
 
 def test_words_at_hand_are_not_looked_for_again() -> None:
-    with pytest.raises(Rejected, match=r"^acme 1\.0: HTTP 400 known$"):
-        check(answer(400, "unseen"), "acme 1.0", words="known")
+    error = make_error(answer(400, "unseen"), "acme 1.0", "known", hint="Do this.")
+    assert (str(error), error.hint) == ("acme 1.0: HTTP 400 known", "Do this.")
 
 
 def test_errors_name_no_query_and_no_user() -> None:

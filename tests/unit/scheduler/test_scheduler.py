@@ -11,8 +11,9 @@ import pytest
 
 from releasekit.errors import PlanError, Rejected, Transient, Undecided, UnknownDependency
 from releasekit.graph import DependencyGraph
+from releasekit.http.answers import check
 from releasekit.http.circuit import Circuit
-from releasekit.http.client import check, http_client, send
+from releasekit.http.client import http_client, send
 from releasekit.model import Node, Outcome, PackageId
 from releasekit.scheduler import RunResult, Scheduler, Task
 from simulation.virtual_loop import VirtualLoop, run

@@ -19,7 +19,7 @@ from releasekit.errors import (
     Transient,
 )
 from releasekit.git.remote import explain as explain_git
-from releasekit.http.client import check
+from releasekit.http.answers import check
 
 
 def test_a_final_error_outweighs_one_to_retry() -> None:

@@ -31,9 +31,9 @@ from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import CommandFailed, ConfigError, Unreadable
 from releasekit.graph import rings, stuck
 from releasekit.host.files import follow, inside, read_text
-from releasekit.http.client import one_line
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 from releasekit.problems import Problem
+from releasekit.text.escape import one_line
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:

@@ -16,9 +16,10 @@ from releasekit.config.values import Url
 from releasekit.ecosystems.shared import login
 from releasekit.ecosystems.shared.answers import errors_of
 from releasekit.errors import Denied, PackageError, Transient
-from releasekit.http.client import one_line, send
+from releasekit.http.client import send
 from releasekit.http.identity import GITHUB, GITLAB
 from releasekit.problems import Problem
+from releasekit.text.escape import one_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

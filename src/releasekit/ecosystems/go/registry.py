@@ -44,10 +44,11 @@ from releasekit.host.artifact_reader import open_artifact
 from releasekit.host.ci import JOB_BEARER
 from releasekit.host.files import read_head, read_text, repository_of
 from releasekit.host.scratch import scratch
-from releasekit.http.client import MAX_RESPONSE_BYTES, one_line
+from releasekit.http.client import MAX_RESPONSE_BYTES
 from releasekit.http.origins import require_safe
 from releasekit.model import MAX_REASON_CHARS, Published, Withdrawal
 from releasekit.problems import Problem
+from releasekit.text.escape import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence

@@ -27,11 +27,11 @@ from releasekit.ecosystems.shared.server import RegistryClient
 from releasekit.errors import Denied, PackageError, Rejected, Transient
 from releasekit.host import durable
 from releasekit.host.artifact_reader import open_artifact
-from releasekit.http.client import one_line
 from releasekit.http.origins import require_safe
 from releasekit.model import SENT, PackageWarning, Staged, WarningName
 from releasekit.problems import Problem
 from releasekit.report.text import size
+from releasekit.text.escape import one_line
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:

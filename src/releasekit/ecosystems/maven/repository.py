@@ -31,8 +31,8 @@ from releasekit.ecosystems.shared.server import MAX_FILE_BYTES, UPLOAD_TIMEOUT, 
 from releasekit.errors import MissingCredentials, Rejected, Transient
 from releasekit.host import durable
 from releasekit.host.artifact_reader import open_artifact
+from releasekit.http.answers import PASSING
 from releasekit.http.origins import require_safe
-from releasekit.http.remedies import PASSING
 from releasekit.model import Published
 from releasekit.problems import Problem
 from releasekit.state.directory import built_directory

@@ -29,12 +29,11 @@ from releasekit.errors import (
     CodeWanted,
     ConfigError,
     DigestMismatch,
-    PackageError,
     Rejected,
     Transient,
     UnderReview,
 )
-from releasekit.http.client import check, retry_after
+from releasekit.http.answers import make_error, retry_after
 from releasekit.http.origins import is_safe, require_safe, same_origin
 from releasekit.problems import Problem
 from releasekit.text.json_text import parse_json, read_entries
@@ -226,10 +225,7 @@ class NpmApproval:
         headers = {**self._authorize(), "Accept": "application/json"}
         response = await self._server.read(url, headers)
         if response.status_code in {401, 403}:
-            try:
-                check(response, self.url, words=self._server.words(response))
-            except PackageError as error:
-                raise error.with_(hint=_LOGIN) from error.__cause__
+            raise make_error(response, self.url, self._server.words(response), hint=_LOGIN)
         return response
 
 

@@ -23,8 +23,8 @@ from releasekit.ecosystems.shared.semver import Version
 from releasekit.ecosystems.shared.server import UPLOAD_TIMEOUT
 from releasekit.errors import ManifestError
 from releasekit.host.artifact_reader import open_artifact
-from releasekit.http.client import one_line
 from releasekit.model import MAX_REASON_CHARS, Withdrawal
+from releasekit.text.escape import one_line
 from releasekit.text.json_text import read_entries
 
 if TYPE_CHECKING:

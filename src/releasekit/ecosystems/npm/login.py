@@ -22,7 +22,7 @@ from releasekit.ecosystems.npm import NPMJS_HOST
 from releasekit.ecosystems.shared import login
 from releasekit.errors import Denied, MissingCredentials
 from releasekit.host.files import is_in_checkout, read_text
-from releasekit.http.client import message_of
+from releasekit.http.answers import message_of
 from releasekit.http.identity import CIRCLECI, GITHUB, GITLAB, SharedToken, text_of
 from releasekit.problems import Problem
 

@@ -49,9 +49,9 @@ from releasekit.errors import ConfigError, PackageError
 from releasekit.host import durable
 from releasekit.host.artifact_reader import open_artifact
 from releasekit.host.files import inside, is_file, read_text
-from releasekit.http.client import one_line
 from releasekit.model import PackageWarning, WarningName
 from releasekit.problems import DOCS, Problem
+from releasekit.text.escape import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

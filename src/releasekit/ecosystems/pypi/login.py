@@ -12,9 +12,11 @@ import httpx
 from releasekit.ecosystems.shared import login
 from releasekit.ecosystems.shared.answers import errors_of
 from releasekit.errors import Denied, Rejected, Transient
-from releasekit.http.client import check, message_of, one_line, send
+from releasekit.http.answers import check, message_of
+from releasekit.http.client import send
 from releasekit.http.identity import GITHUB, GITLAB, read_claims, text_of
 from releasekit.problems import Problem
+from releasekit.text.escape import one_line
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:

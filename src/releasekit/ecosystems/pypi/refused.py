@@ -28,7 +28,7 @@ from releasekit.ecosystems.shared.archives import (
     opened_zip,
 )
 from releasekit.ecosystems.shared.documents import text_in
-from releasekit.http.client import one_line
+from releasekit.text.escape import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping

@@ -47,7 +47,7 @@ from releasekit.ecosystems.shared.server import (
 )
 from releasekit.errors import Denied, PackageError, PlanError, Rejected
 from releasekit.host.artifact_reader import open_artifact
-from releasekit.http.client import message_of
+from releasekit.http.answers import message_of
 from releasekit.http.origins import is_safe, require_safe, same_origin
 from releasekit.model import SENT, Action, PackageWarning, WarningName
 from releasekit.problems import Problem

@@ -20,10 +20,9 @@ from packaging.version import Version
 from releasekit.ecosystems.shared.answers import is_page
 from releasekit.ecosystems.shared.documents import known_digest, table_in, text_in
 from releasekit.errors import Rejected
-from releasekit.http.client import one_line
 from releasekit.model import MAX_REASON_CHARS, Published, Withdrawal
 from releasekit.problems import Problem
-from releasekit.text.escape import clip
+from releasekit.text.escape import clip, one_line
 from releasekit.text.json_text import read_entries
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.aio import gather_all
-from releasekit.errors import CircuitOpen, Denied, PackageError, Rejected, Transient
-from releasekit.http.client import check, is_contended, message_of, one_line
-from releasekit.http.remedies import remedy
+from releasekit.errors import CircuitOpen, PackageError, Rejected, Transient
+from releasekit.http.answers import is_contended, make_error, message_of, remedy
 from releasekit.problems import Problem
+from releasekit.text.escape import one_line
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class ResponseRules:
     for any status). `hints` say what to do, by words, or else `by_status`, or else those of all
     registries; `reading` is the hint for a denied lookup. `denied` are statuses that deny an
     upload, besides 401 and 403. `moved` is the input that names the address. `said` finds the
-    words of a registry that puts them where `client.message_of` does not look; an answer with such
+    words of a registry that puts them where `answers.message_of` does not look; an answer with such
     words is an error, with any status.
     """
 
@@ -80,7 +80,8 @@ class ResponseRules:
                 hint=self.moved and f"Give the address it leads to as {self.moved}.",
                 problem=Problem.WRONG_ADDRESS,
             )
-        self._explain(response, what, words)
+        if not response.is_success:
+            raise self._make_error(response, what, words)
         if _LOGIN_PAGE.search(response.content[:_LOOKED_AT_BYTES]):
             raise Rejected(
                 f"{what}: the answer is a login page, not the answer of a registry",
@@ -88,7 +89,7 @@ class ResponseRules:
                 problem=Problem.STRANGE_ANSWER,
             )
         if own_words:
-            hint = self._hint(response, own_words) or remedy(400)
+            hint = self._find_hint(response, own_words) or remedy(400)
             raise Rejected(f"{what}: {own_words}", hint=hint)
         return True
 
@@ -100,24 +101,19 @@ class ResponseRules:
         redact: Callable[[str], str],
         reading: bool = True,
     ) -> httpx.Response:
-        """`client.check`, with the registry's own words and what to do about it."""
+        """`http.answers.check`, with the registry's own words and what to do about it."""
         if response.is_success:
             return response
         words = one_line(redact(self.said(response))) or message_of(response, redact=redact)
-        return self._explain(response, what, words, reading=reading)
+        raise self._make_error(response, what, words, reading=reading)
 
-    def _explain(
+    def _make_error(
         self, response: httpx.Response, what: str, words: str, *, reading: bool = False
-    ) -> httpx.Response:
-        try:
-            return check(response, what, words=words)
-        except PackageError as error:
-            hint = self._hint(response, words, reading=reading) or error.hint
-            if response.status_code in self.denied:
-                raise Denied(str(error), hint=hint, status=error.status) from error
-            raise error.with_(hint=hint) from error.__cause__
+    ) -> PackageError:
+        hint = self._find_hint(response, words, reading=reading)
+        return make_error(response, what, words, hint=hint, denied=self.denied)
 
-    def _hint(self, response: httpx.Response, words: str, *, reading: bool = False) -> str:
+    def _find_hint(self, response: httpx.Response, words: str, *, reading: bool = False) -> str:
         hints = {**self.hints, **_HINTS}
         fitting = (hint for text, hint in hints.items() if text.lower() in words.lower())
         by_status = self.by_status.get(response.status_code, "")

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.config.declaration import PREFIX
 from releasekit.errors import MissingCredentials, Transient, UnnamedRegistry
-from releasekit.http.client import check, retry, send
+from releasekit.http.answers import check
+from releasekit.http.client import retry, send
 from releasekit.http.identity import (
     Minted,
     SharedToken,

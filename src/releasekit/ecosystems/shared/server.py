@@ -12,6 +12,7 @@ import httpx
 from releasekit.ecosystems.shared.answers import refuse_page
 from releasekit.errors import Rejected, Transient
 from releasekit.http import client
+from releasekit.http.answers import message_of, retry_after
 from releasekit.http.circuit import Circuit
 from releasekit.http.origins import describe_request
 from releasekit.problems import Problem
@@ -46,7 +47,7 @@ class RegistryClient:
         self.redact = redact = services.credentials.redact
         self.accept = partial(answers.accept, redact=redact)
         self.explain = partial(answers.explain, redact=redact)
-        self.words = partial(client.message_of, redact=redact)
+        self.words = partial(message_of, redact=redact)
         self._policy = replace(services.retries, circuit=self.circuit)
 
     def at(self, path: str) -> httpx.URL:
@@ -105,7 +106,7 @@ class RegistryClient:
         while True:
             response = await self.send(make_request())
             too_many = "slowed_down" in response.extensions
-            waits = client.retry_after(response) is not None  # for longer than a slot is held
+            waits = retry_after(response) is not None  # for longer than a slot is held
             if not too_many or waits or self.circuit.refusals > self._policy.max_retries:
                 return response
 

@@ -5,8 +5,7 @@ import pytest
 
 from releasekit.errors import CommandFailed, PackageError, Transient
 from releasekit.git.remote import explain
-from releasekit.http.client import check
-from releasekit.http.remedies import is_passing, remedy
+from releasekit.http.answers import check, is_passing, remedy
 
 # The server is up, and could not do it beside what others asked of it.
 CONTENDED = 423
