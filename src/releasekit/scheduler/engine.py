@@ -349,7 +349,7 @@ class Scheduler(Generic[K]):
         if error is None:
             self._reasons.errors.pop(name, None)
             self._report(self._frontier.settle(name, Outcome.PUBLISHED))
-        elif self._frontier.state(name) is State.SETTLED:  # it was marked as done
+        elif name in self._frontier.outcomes:  # it was marked as done
             self._report(self._frontier.settle(name, Outcome.CANCELLED))
         else:
             self._after_error(name, error, attempt)

@@ -81,7 +81,8 @@ class ResponseRules:
                 problem=Problem.WRONG_ADDRESS,
             )
         if not response.is_success:
-            raise self._make_error(response, what, words)
+            hint = self._find_hint(response, words)
+            raise make_error(response, what, words, hint=hint, denied=self.denied)
         if _LOGIN_PAGE.search(response.content[:_LOOKED_AT_BYTES]):
             raise Rejected(
                 f"{what}: the answer is a login page, not the answer of a registry",
@@ -105,13 +106,8 @@ class ResponseRules:
         if response.is_success:
             return response
         words = one_line(redact(self.said(response))) or message_of(response, redact=redact)
-        raise self._make_error(response, what, words, reading=reading)
-
-    def _make_error(
-        self, response: httpx.Response, what: str, words: str, *, reading: bool = False
-    ) -> PackageError:
         hint = self._find_hint(response, words, reading=reading)
-        return make_error(response, what, words, hint=hint, denied=self.denied)
+        raise make_error(response, what, words, hint=hint, denied=self.denied)
 
     def _find_hint(self, response: httpx.Response, words: str, *, reading: bool = False) -> str:
         hints = {**self.hints, **_HINTS}
