@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 URL = "https://registry.example/simple/acme/"
-DATE = ("Date", "Wed, 21 Oct 2026 07:28:00 GMT")
 
 Answer = httpx.Response | Exception
 
