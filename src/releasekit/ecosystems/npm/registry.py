@@ -276,10 +276,7 @@ class NpmRegistry:
         return await self.server.document(response, f"{package}: {response.request.url}")
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
-        for artifact in artifacts:
-            await self._publish(package, artifact)
-
-    async def _publish(self, package: Package, artifact: Artifact) -> None:
+        (artifact,) = artifacts  # a package is one tarball
         if self._stage_only:
             raise StageOnly(f"{package}: {self._stage_only}", hint=STAGES_ONLY)
         response, tag = await self.send(package, artifact, "publish")
