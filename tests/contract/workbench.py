@@ -17,7 +17,7 @@ from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
 from releasekit.plan.make import make_plan, planned_versions
 from releasekit.plan.order import in_order
-from releasekit.release import phases
+from releasekit.release.building import make_pins
 from releasekit.state.directory import built_directory, make_state_directory
 from releasekit.state.history import History
 from releasekit.state.pins import EphemeralPin
@@ -75,7 +75,7 @@ class Workbench:
         versions = planned_versions(packages).get(self.name, {})
         built: Built = {}
         for batch in self.workspace.batches(packages):
-            pins = phases.pinned(self.workspace, batch, versions)
+            pins = make_pins(self.workspace, batch, versions)
             with EphemeralPin(
                 state,
                 pins,

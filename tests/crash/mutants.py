@@ -66,7 +66,7 @@ JUDGES = {
     **dict.fromkeys(
         (
             *("plan/decision", "plan/make", "release/events", "release/polling"),
-            *("release/phases", "release/release"),
+            *("release/building", "release/phases", "release/release"),
         ),
         RELEASE,
     ),

@@ -44,6 +44,11 @@ DECISION = mutants(
     },
 )
 
+BUILDING = mutants(
+    "release/building",
+    {"the manifests stay unpinned": never("make_pins", "after != before")},
+)
+
 PHASES = mutants(
     "release/phases",
     {
@@ -72,7 +77,6 @@ PHASES = mutants(
         ),
         "one attempt too many": always("Phases.upload", "may_retry(error)"),
         "dependents go on in ambiguity": never("Phases.upload", "self._config.gate == 'accepted'"),
-        "the manifests stay unpinned": never("pinned", "after != before"),
         "what is staged is not on record": without(
             "Phases._accepted", "self._journal.outcome(...)"
         ),
@@ -393,7 +397,18 @@ GRAPH = mutants(
 
 MUTANTS = (
     *(*DECISION, *MAKE, *ORDER, *GRAPH),
-    *(*PHASES, *POLLING, *EVENTS, *SECOND_LOOK, *SOURCES, *TASKS, *ATTESTING, *RELEASE, *LIFE),
+    *(
+        *BUILDING,
+        *PHASES,
+        *POLLING,
+        *EVENTS,
+        *SECOND_LOOK,
+        *SOURCES,
+        *TASKS,
+        *ATTESTING,
+        *RELEASE,
+        *LIFE,
+    ),
     *(*BATCHES, *FOREIGN, *OTHERS),
     *(*DELIVERY, *STAGED, *VERDICT),
 )

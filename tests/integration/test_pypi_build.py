@@ -27,7 +27,7 @@ from releasekit.errors import BuildFailed
 from releasekit.host.process import Processes
 from releasekit.model import DependencyKind, Package
 from releasekit.problems import Problem
-from releasekit.release.phases import refuse_state
+from releasekit.release.building import refuse_state
 from releasekit.state.directory import built_directory
 
 if TYPE_CHECKING:

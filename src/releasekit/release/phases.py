@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from functools import partial
 from typing import TYPE_CHECKING
 
 from releasekit.aio import gather_all, in_time
-from releasekit.ecosystems.shared.archives import member_names
-from releasekit.ecosystems.shared.artifacts import no_place
 from releasekit.errors import (
     BuildFailed,
     ChangedMeanwhile,
@@ -18,18 +15,15 @@ from releasekit.errors import (
     Denied,
     DigestMismatch,
     PackageError,
-    PathError,
     PlanError,
     Rejected,
     Transient,
     Undecided,
 )
-from releasekit.host.artifact_reader import open_artifact
 from releasekit.http.traffic import attribute_to, record_wait, wait_for_turn
 from releasekit.model import Outcome, PackageWarning, WarningName
-from releasekit.plan.decision import UNVOUCHED, compare, mismatch
-from releasekit.plan.make import pin_manifest
 from releasekit.problems import Problem
+from releasekit.release.building import build_batch, keep_built, make_pins
 from releasekit.release.package_run import (
     CUT_OFF,
     deliver,
@@ -40,16 +34,14 @@ from releasekit.release.package_run import (
 )
 from releasekit.release.polling import BY_HAND, missing_artifacts
 from releasekit.scheduler.retries import PATIENT, WaitBudget
-from releasekit.state.directory import built_directory, first_leaked
 from releasekit.state.lock_order import Kind, turn
 from releasekit.state.pins import EphemeralPin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from releasekit.config.config import PlanConfig
-    from releasekit.ecosystems.interface import Built, Target, Workspace
+    from releasekit.ecosystems.interface import Target
     from releasekit.model import Artifact, Package, PackageId, Staged
     from releasekit.release.events import Events
     from releasekit.release.package_run import PackageRun
@@ -121,9 +113,8 @@ class Phases:
         packages = [run.planned.package for run in runs]
         name = packages[0].id.ecosystem
         target = self._targets[name]
-        workspace = target.workspace
         try:
-            pins = pinned(workspace, packages, versions)
+            pins = make_pins(target.workspace, packages, versions)
         except (ConfigError, PlanError) as error:
             # It could be, when the plan was made.
             changed = ChangedMeanwhile(str(error), hint="Let nothing change the manifests.")
@@ -144,72 +135,15 @@ class Phases:
             )
             with self._sources.building(packages, pins):
                 async with pin:
-                    built = await self._build(workspace, packages)
+                    built = await build_batch(target.workspace, packages, config)
                     if not any(isinstance(each, BuildFailed) for each in built.values()):
                         on_built()
-            await gather_all(self._keep(run, built[run.id]) for run in runs)
+            await gather_all(
+                keep_built(run, built[run.id], target, config=config, journal=self._journal)
+                for run in runs
+            )
             if len(runs) == 1 and runs[0].error is not None:
                 raise runs[0].error
-
-    async def _keep(self, run: PackageRun, answer: Built) -> None:
-        """What was built of one package goes on record, unless something is wrong with it."""
-        if isinstance(answer, BuildFailed):
-            if not (run.postponed and answer.premature):
-                run.error = answer
-            return
-        run.error = await self._trouble(run, answer) or held_against_claim(run, answer)
-        if run.error is None:
-            await self._journal.built(
-                run.planned.package,
-                answer,
-                fingerprint=run.planned.fingerprint,
-                again=bool(run.planned.claimed) and run.planned.begun,
-            )
-            run.artifacts = answer
-
-    async def _trouble(self, run: PackageRun, artifacts: Sequence[Artifact]) -> PackageError | None:
-        """Why what was built is not going to be sent; its warnings go along with the run."""
-        package = run.planned.package
-        try:
-            await asyncio.to_thread(refuse_state, package, artifacts, self._config.state_directory)
-            found = await self._targets[run.id.ecosystem].find_warnings(package, artifacts)
-        except PackageError as error:
-            return error
-        except OSError as error:
-            return no_place(error)  # for the copies that are examined
-        # The plan has told those of files from elsewhere already.
-        run.warnings = tuple(dict.fromkeys([*run.warnings, *self._config.levels.apply(found)]))
-        errors = [each for each in run.warnings if each.error]
-        if not errors:
-            return None
-        return BuildFailed(
-            "; ".join(f"{each.name}: {each.message}" for each in errors),
-            hint=self._config.levels.find_way_out([each.name for each in errors]),
-            problem=Problem.WARNING_OF_BUILD,
-        )
-
-    async def _build(
-        self, workspace: Workspace, packages: Sequence[Package]
-    ) -> Mapping[PackageId, Built]:
-        into = partial(built_directory, state_directory=self._config.state_directory)
-        limit_s = self._config.task_timeout
-        try:
-            async with in_time(asyncio.timeout(limit_s)):
-                return await workspace.build(packages, into)
-        except TimeoutError:
-            error = BuildFailed(
-                f"the build did not end within {limit_s:g} s",
-                hint="Raise `task-timeout`.",
-                problem=Problem.BUILD_TIMED_OUT,
-            )
-            return {package.id: error for package in packages}
-        except BuildFailed as failed:
-            return {package.id: failed for package in packages}
-        except OSError as trouble:
-            # A disk that is full, or a link in the way of what is built.
-            return {package.id: no_place(trouble) for package in packages}
-        except PathError as trouble:
-            return {package.id: BuildFailed(str(trouble)) for package in packages}
 
     async def upload(
         self,
@@ -401,47 +335,3 @@ def _to_send(run: PackageRun, *, whole: bool) -> Sequence[Artifact]:
     if run.published is not None and run.published.lacks:
         return run.artifacts
     return run.artifacts if missing and whole else missing
-
-
-def held_against_claim(run: PackageRun, built: Sequence[Artifact]) -> PackageError | None:
-    """Why what was built again cannot go on with an upload that was begun with other bytes. Notes
-    whether they are those that an earlier run is said to have built.
-    """
-    planned = run.planned
-    if not planned.claimed:
-        return None
-    there = compare(built, planned.published).differing
-    if there:
-        return DigestMismatch(mismatch(built, planned.published, there[0], way_out=UNVOUCHED))
-    before = {artifact.filename: artifact.sha256 for artifact in planned.claimed}
-    now = {artifact.filename: artifact.sha256 for artifact in built}
-    run.note = "built again, the same" if before == now else "built again, with other bytes"
-    return None
-
-
-def refuse_state(package: Package, artifacts: Sequence[Artifact], state_directory: Path) -> None:
-    """Raises PackageError for files that contain the state of a run, and for files that changed
-    since the build. Blocks.
-    """
-    for artifact in artifacts:
-        with open_artifact(artifact) as file, file.raw() as raw:
-            names = member_names(raw)
-        if found := first_leaked(names, package, state_directory):
-            raise BuildFailed(
-                f"{package.id}: {artifact.filename} holds {found}, which is state of a run",
-                hint="Delete that directory where an earlier run has left it in the sources; else "
-                "leave it out of what is packed, or name another `state-directory`.",
-                problem=Problem.STATE_IN_PACKAGE,
-            )
-
-
-def pinned(
-    workspace: Workspace, packages: Sequence[Package], versions: Mapping[str, str]
-) -> dict[Path, bytes]:
-    """The manifests that have to change for the build, with the bytes they are to have."""
-    pins = {}
-    for manifest in dict.fromkeys(path for package in packages for path in package.manifests):
-        before, after = pin_manifest(workspace, manifest, versions)
-        if after != before:
-            pins[manifest] = after.encode("utf-8", "surrogateescape")
-    return pins

@@ -17,7 +17,7 @@ from raising import raises
 from releasekit.ecosystems.shared.archives import member_names
 from releasekit.model import Artifact, Outcome
 from releasekit.problems import Problem
-from releasekit.release.phases import refuse_state
+from releasekit.release.building import refuse_state
 from releasekit.state.directory import NAME, first_leaked, make_state_directory, within
 from unit.release.test_release import Line
 
