@@ -61,7 +61,9 @@ JUDGES = {
     "graph": ("unit/test_graph.py",),
     "plan/registries": ("unit/plan/test_staged.py",),
     "release/tasks": ("unit/release/test_foreign.py", *RELEASE),
-    "release/package_run": (*RELEASE, "simulation/test_staged_line.py"),
+    **dict.fromkeys(
+        ("release/package_run", "release/uploading"), (*RELEASE, "simulation/test_staged_line.py")
+    ),
     "report/view": ("unit/report/test_report.py", "unit/release/test_staging.py"),
     **dict.fromkeys(
         (

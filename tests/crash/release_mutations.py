@@ -52,33 +52,58 @@ BUILDING = mutants(
 PHASES = mutants(
     "release/phases",
     {
+        "one refusal is the refusal of all": always("Phases._upload_together", "not going or ..."),
+        "one attempt too many": always("Phases.upload", "self._may_retry(node, error)"),
+        "a stop is followed by another attempt": change(
+            "Phases._may_retry", "not self._stopped.is_set()", "True"
+        ),
+        "dependents go on in ambiguity": never("Phases.upload", "self._config.gate == 'accepted'"),
+        "what was refused is sent": never(
+            "Phases._refuse_useless", "run.planned.action is Action.REFUSE"
+        ),
+        "a batch that is built in part is uploaded": never(
+            "Phases.hold", "(reason := held_back(...))"
+        ),
+        "a package goes out unsigned": change("Phases.attest", "run.error = error", "pass"),
+    },
+)
+
+UPLOADING = mutants(
+    "release/uploading",
+    {
         "no look at the registry before another attempt": never(
-            "Phases._send_missing", "run.attempts > 1 or run.ambiguity"
+            "Uploads.upload_missing", "run.attempts > 1 or run.ambiguity"
         ),
         "no intent before the first byte": without(
-            "Phases._send_missing", "await self._intend(...)"
+            "Uploads.upload_missing", "await self._intend(...)"
         ),
         "the intent is journalled without its files": change(
-            "Phases._intend", "digests=digests", "digests={}"
+            "Uploads._intend", "digests=digests", "digests={}"
         ),
         "only the first of an upload has an intent": change(
-            "Phases._send_missing",
+            "Uploads.upload_missing",
             "self._intend(...)",
             "self._intend(target.registry.url, sending[: len(runs)])",
         ),
-        "one refusal is the refusal of all": always("Phases._send", "not companions or ..."),
         "a lost answer is forgotten": change(
-            "Phases._send_missing", "str(error) if ambiguous else ambiguity", "''"
+            "Uploads.upload_missing", "str(error) if ambiguous else ambiguity", "''"
         ),
         "ambiguity is forgotten by the next attempt": change(
-            "Phases._send_missing",
+            "Uploads.upload_missing",
             "str(error) if ambiguous else ambiguity",
             "str(error) if ambiguous else ''",
         ),
-        "one attempt too many": always("Phases.upload", "may_retry(error)"),
-        "dependents go on in ambiguity": never("Phases.upload", "self._config.gate == 'accepted'"),
-        "what is staged is not on record": without(
-            "Phases._accepted", "self._journal.outcome(...)"
+        "what is staged is not on record": without("Uploads._accept", "self.journal.outcome(...)"),
+        "it stages against the will of its input": without(
+            "Uploads.upload_or_stage", "staging.mode != 'auto'"
+        ),
+        "another attempt publishes": change(
+            "Uploads.upload_or_stage",
+            "run.stages, run.may_only_stage = True, words",
+            "run.note = words",
+        ),
+        "what is to be staged is published": never(
+            "Uploads.upload_or_stage", "staging is not None and ..."
         ),
     },
 )
@@ -92,7 +117,7 @@ POLLING = mutants(
         ),
         "nothing of ours is all of it": without("Lookups._look_up", "(bool(...) or complete)"),
         "accepted is as good as visible": change(
-            "Lookups._poll",
+            "Lookups.poll_until_shown",
             "(trouble := await self.poll_once(run))",
             "(trouble := await self.poll_once(run)) and False",
         ),
@@ -124,11 +149,6 @@ DELIVERY = mutants(
         "other ecosystems go out before what waits": change(
             "block_on_staged", "mode == 'never' or on.ecosystem != ecosystem", "mode == 'never'"
         ),
-        "it stages against the will of its input": without("deliver", "staging.mode != 'auto'"),
-        "another attempt publishes": change(
-            "deliver", "run.stages, run.may_only_stage = True, words", "run.note = words"
-        ),
-        "what is to be staged is published": never("deliver", "staging is not None and ..."),
     },
 )
 
@@ -195,9 +215,8 @@ ATTESTING = mutants(
             "Attestations._signed", "artifact.attestation is not None"
         ),
         "what was signed before a failure is forgotten": never(
-            "Attestations._attempt", "run.artifacts != before"
+            "Attestations.sign", "run.artifacts != before"
         ),
-        "a package goes out unsigned": change("Attestations.attest", "run.error = final", "pass"),
     },
 )
 
@@ -207,24 +226,12 @@ RELEASE = mutants(
         "a stop goes on with what is left": never(
             "ReleaseRun._failed", "self._config.failure_policy == 'stop'"
         ),
-        "a stop is followed by another attempt": change(
-            "ReleaseRun._retries", "not self._ending", "True"
-        ),
         "nobody confirms what was in flight": change(
             "ReleaseRun.__init__", "{'confirm', 'approval', 'follow-up'}", "{'follow-up'}"
         ),
         "two things at a time": never("ReleaseRun.__init__", "one_at_a_time(...)"),
         "no last look when the run is ended": change("ReleaseRun.run", "run.unconfirmed", "False"),
         "an outcome is told before it is final": never("ReleaseRun._failed", "run.unconfirmed"),
-        "what was refused is sent": never(
-            "ReleaseRun._upload", "run.planned.action is Action.REFUSE"
-        ),
-        "a batch that is built in part is uploaded": never(
-            "ReleaseRun._carry_out", "(failed := self._failures())"
-        ),
-        "what is refused keeps the rest back": without(
-            "ReleaseRun._failures", "run.planned.action in SENT"
-        ),
     },
 )
 
@@ -232,6 +239,7 @@ LIFE = mutants(
     "release/package_run",
     {
         "whoever is built goes along": without("companions", "there.issuperset(...)"),
+        "what is refused keeps the rest back": without("held_back", "run.planned.action in SENT"),
         "failed, and it is there": never("outcome_of", "run.unconfirmed"),
         "an own failure hides the one before": change(
             "outcome_of",
@@ -276,7 +284,7 @@ SECOND_LOOK = mutants(
     {
         "sources are not looked at again": without("Phases.upload", "await self._look_again(run)"),
         "what goes along is not looked at again": without(
-            "Phases._send", "await self._look_again(companion)"
+            "Phases._upload_together", "await self._look_again(companion)"
         ),
         "what has arrived meanwhile is called failed": without(
             "Phases._look_again",
@@ -325,7 +333,7 @@ FOREIGN = mutants(
             "ExternalPackages._until_shown", "each.run.visible"
         ),
         "nobody is told what is missing": without(
-            "ExternalPackages.wait", "self._runs[dependent].lacks[package] = missing"
+            "ExternalPackages.ask_until_shown", "self._runs[dependent].lacks[package] = missing"
         ),
     },
 )
@@ -397,18 +405,7 @@ GRAPH = mutants(
 
 MUTANTS = (
     *(*DECISION, *MAKE, *ORDER, *GRAPH),
-    *(
-        *BUILDING,
-        *PHASES,
-        *POLLING,
-        *EVENTS,
-        *SECOND_LOOK,
-        *SOURCES,
-        *TASKS,
-        *ATTESTING,
-        *RELEASE,
-        *LIFE,
-    ),
-    *(*BATCHES, *FOREIGN, *OTHERS),
+    *(*PHASES, *POLLING, *EVENTS, *SECOND_LOOK, *SOURCES, *TASKS, *ATTESTING, *RELEASE, *LIFE),
+    *(*BUILDING, *UPLOADING, *BATCHES, *FOREIGN, *OTHERS),
     *(*DELIVERY, *STAGED, *VERDICT),
 )

@@ -31,8 +31,8 @@ _RELEASING: Final = {
     "as the run is put on record": "releasekit.state.journal:Journal.run_started",
     "at the build": "releasekit.release.phases:Phases.build",
     "at the upload": "releasekit.release.phases:Phases.upload",
-    "at the intent": "releasekit.release.phases:Phases._intend",
-    "at the delivery": "releasekit.release.phases:Phases._deliver",
+    "at the intent": "releasekit.release.uploading:Uploads._intend",
+    "at the delivery": "releasekit.release.uploading:Uploads.upload_or_stage",
     "as the end is put on record": "releasekit.state.journal:Journal.run_ended",
     "as results are written": "releasekit.cli.publish:tell",
 }
@@ -62,7 +62,7 @@ def _publishes() -> Iterator[Case]:
                 argv=PUBLISH,
                 signals=(SignalAt(where, number),),
                 # What had ended when the signal came has ended well.
-                codes=frozenset({0, 130}) if late or "Phases" in where else frozenset({130}),
+                codes=frozenset({0, 130}) if late or ".release." in where else frozenset({130}),
                 may_write=("registry",),
             )
     for when, place in {**_PLANNING, **_RELEASING}.items():
@@ -73,7 +73,7 @@ def _publishes() -> Iterator[Case]:
             files=BUILT,
             argv=PUBLISH,
             signals=(SignalAt(where, signal.SIGINT), SignalAt(where, signal.SIGTERM)),
-            codes=frozenset({0, 130}) if late or "Phases" in where else frozenset({130}),
+            codes=frozenset({0, 130}) if late or ".release." in where else frozenset({130}),
             may_write=("registry",),
         )
 

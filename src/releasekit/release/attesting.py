@@ -9,21 +9,19 @@ from typing import TYPE_CHECKING, Protocol
 from releasekit.aio import gather_all, in_time, uncancellable
 from releasekit.attested import bundle_name, unfinished_name
 from releasekit.ecosystems.shared.artifacts import no_place
-from releasekit.errors import PackageError, Transient
+from releasekit.errors import Transient
 from releasekit.host import durable
 from releasekit.http.traffic import wait_for_turn
 from releasekit.problems import Problem
 from releasekit.release.spending import ATTEST_SLOTS
-from releasekit.scheduler.retries import PATIENT, WaitBudget
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from releasekit.ecosystems.interface import Attesting, Target
     from releasekit.model import Artifact
     from releasekit.provenance.bundle import Bundle
     from releasekit.provenance.job import Job
-    from releasekit.release.events import Events
     from releasekit.release.package_run import PackageRun
     from releasekit.state.journal import Journal
 
@@ -57,39 +55,19 @@ class Attestations:
         signing: Signing | None,
         *,
         journal: Journal,
-        events: Events,
         limit_s: float,
-        patience: WaitBudget = PATIENT,
     ) -> None:
         self._targets = targets
         self._signing = signing
         self._journal = journal
-        self._events = events
         self._limit_s = limit_s
-        self._patience = patience
         # A package has several files.
         self._slots = asyncio.Semaphore(ATTEST_SLOTS)
 
-    async def attest(self, run: PackageRun, *, may_retry: Callable[[PackageError], bool]) -> None:
-        """Sign what has no attestation of this job yet, and keep it beside the files. May be called
-        again after any failure, and after a restart.
-
-        Raises Transient for another attempt, and any other PackageError when there is none: then
-        nothing of the package is sent.
+    async def sign(self, run: PackageRun) -> None:
+        """Sign what has no attestation of this job yet, and keep it beside the files. Raises
+        PackageError; what was signed by then is kept all the same.
         """
-        if run.error is not None:
-            return
-        try:
-            with self._events.span("attest", run):
-                await self._attempt(run)
-        except PackageError as error:
-            if may_retry(error):
-                raise
-            final = self._patience.explain(error, asyncio.get_running_loop().time())
-            run.error = final
-            raise final from error.__cause__
-
-    async def _attempt(self, run: PackageRun) -> None:
         attesting = self._targets[run.id.ecosystem].attesting
         assert self._signing is not None  # noqa: S101 (the plan says so)
         assert attesting is not None  # noqa: S101 (likewise)

@@ -11,7 +11,6 @@ from releasekit.errors import (
     DigestMismatch,
     PackageError,
     ReleasekitError,
-    StageOnly,
     Undecided,
 )
 from releasekit.graph import reachable
@@ -39,12 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from releasekit.config.values import StageMode
-    from releasekit.ecosystems.interface import Target
-    from releasekit.model import Package
-
-    Release = Mapping[Package, Sequence[Artifact]]
-    Waiting = Mapping[PackageId, Staged]
-
 
 _NEVER_SENT: Final = frozenset({Action.REFUSE, Action.AWAIT})
 # Of errors that another package is the cause of.
@@ -229,9 +222,14 @@ _HELD: Final = "Fix what failed, then run the same command again."
 _PROBLEMS: Final = {Outcome.BLOCKED: Problem.BLOCKED, Outcome.CANCELLED: Problem.CANCELLED}
 
 
-def held_back(failed: Sequence[str]) -> Ending:
-    """Of all that `start-uploads: built` keeps from being uploaded."""
-    return Outcome.BLOCKED, f"not uploaded: {few(failed)} failed, and `start-uploads` is `built`"
+def held_back(runs: Iterable[PackageRun]) -> str:
+    """Why `start-uploads: built` keeps all of these from being uploaded; empty where it does not.
+    Of what failed, only what was to be sent counts.
+    """
+    failed = [str(run.id) for run in runs if run.error is not None and run.planned.action in SENT]
+    if not failed:
+        return ""
+    return f"not uploaded: {few(failed)} failed, and `start-uploads` is `built`"
 
 
 def outcome_of(run: PackageRun, blockers: Blockers, ending: Ending) -> tuple[Outcome, str]:
@@ -373,32 +371,6 @@ def result_of(run: PackageRun, blockers: Blockers = (), ending: Ending = CUT_OFF
 def busy(spans: Sequence[Span]) -> float:
     """Seconds of work; waiting for a turn, for another attempt or for a person does not count."""
     return sum(span.end_s - span.start_s for span in spans if span.phase != "approval")
-
-
-async def deliver(target: Target, release: Release, runs: Sequence[PackageRun]) -> Waiting:
-    """Send `release`, of these runs; what of it waits for a person now.
-
-    A version that was staged once is never published directly.
-    """
-    staging = target.staging
-    if not release:
-        return {}
-    if staging is not None and any(run.stages for run in runs):
-        return await staging.stage(release)
-    try:
-        if target.deployment is not None:
-            await target.deployment.deploy(release)
-        else:
-            for package, artifacts in release.items():
-                await target.registry.upload(package, artifacts)
-    except StageOnly as only:
-        if staging is None or staging.mode != "auto":
-            raise
-        for run in runs:
-            words = str(only).removeprefix(f"{run.planned.package}: ")
-            run.stages, run.may_only_stage = True, words
-        return await staging.stage(release)
-    return {}
 
 
 def block_on_staged(

@@ -1,4 +1,14 @@
-"""The three phases of a package: build, upload, confirm; and what each answer means."""
+"""The phases of a package, in the order of its life; each is a task, and a method here.
+
+build: its batch is built, with manifests pinned, and what is built of it goes on record.
+attest: its files are signed, where the plan has them signed.
+hold: with `start-uploads: built`, nothing is sent before everything else is built and signed.
+upload: what the registry lacks of it is sent, or staged.
+confirm: the registry is asked until it shows all of it.
+approval: a person is waited for where it is staged.
+follow-up: what is due once it is published is done.
+wait: where another job publishes it, the registry is asked until it shows it.
+"""
 
 from __future__ import annotations
 
@@ -17,62 +27,85 @@ from releasekit.errors import (
     PackageError,
     PlanError,
     Rejected,
-    Transient,
     Undecided,
 )
-from releasekit.http.traffic import attribute_to, record_wait, wait_for_turn
-from releasekit.model import Outcome, PackageWarning, WarningName
+from releasekit.http.traffic import record_wait, wait_for_turn
+from releasekit.model import Action, PackageWarning, WarningName
 from releasekit.problems import Problem
+from releasekit.release.attesting import Attestations
 from releasekit.release.building import build_batch, keep_built, make_pins
 from releasekit.release.package_run import (
-    CUT_OFF,
-    deliver,
+    block_on_staged,
+    companions,
     fail_together,
+    held_back,
     inseparable,
     loss,
-    outcome_of,
+    result_of,
 )
-from releasekit.release.polling import BY_HAND, missing_artifacts
-from releasekit.scheduler.retries import PATIENT, WaitBudget
+from releasekit.release.polling import BY_HAND
+from releasekit.release.uploading import Uploads
 from releasekit.state.lock_order import Kind, turn
 from releasekit.state.pins import EphemeralPin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 
     from releasekit.config.config import PlanConfig
     from releasekit.ecosystems.interface import Target
-    from releasekit.model import Artifact, Package, PackageId, Staged
+    from releasekit.model import Node, Package, PackageId, Plan
+    from releasekit.release.attesting import Signing
     from releasekit.release.events import Events
     from releasekit.release.package_run import PackageRun
     from releasekit.release.polling import Lookups
+    from releasekit.release.sibling_jobs import ExternalPackages
     from releasekit.release.sources import Sources
+    from releasekit.release.tasks import TaskGraph
+    from releasekit.scheduler import Scheduler
+    from releasekit.scheduler.retries import WaitBudget
     from releasekit.state.journal import Journal
-
-    Companions = Callable[[PackageRun], Sequence[PackageRun]]
 
 
 class Phases:
-    """Each may be called again after any failure, and after a restart."""
+    """Each may be called again after any failure, and after a restart; none is once the run is
+    `stopped`. It `may_upload` from `hold` on.
+    """
 
     def __init__(
         self,
+        plan: Plan,
         targets: Mapping[str, Target],
+        runs: Mapping[PackageId, PackageRun],
         *,
         config: PlanConfig,
+        graph: TaskGraph,
+        scheduler: Scheduler[Node],
+        stopped: asyncio.Event,
         journal: Journal,
         events: Events,
         lookups: Lookups,
+        foreign: ExternalPackages,
         sources: Sources,
-        patience: WaitBudget = PATIENT,
+        signing: Signing | None,
+        patience: WaitBudget,
     ) -> None:
+        self._plan = plan
         self._targets = targets
+        self._runs = runs
         self._config = config
+        self._graph = graph
+        self._scheduler = scheduler
+        self._stopped = stopped
         self._journal = journal
         self._events = events
         self._lookups = lookups
+        self._foreign = foreign
         self._sources = sources
         self._patience = patience
+        limit_s = config.task_timeout
+        self._attestations = Attestations(targets, signing, journal=journal, limit_s=limit_s)
+        self._uploads = Uploads(journal, events, limit_s)
+        self.may_upload = config.start_uploads == "ready"
         # Which packages go along with an upload is decided, and done, one upload at a time.
         self._turns = {name: asyncio.Lock() for name in targets}
         # What several packages inherit from is pinned, and given back, by one build at a time.
@@ -83,122 +116,148 @@ class Phases:
             for path in package.inherits
         }
 
-    async def build(
-        self,
-        runs: Sequence[PackageRun],
-        versions: Mapping[str, str],
-        *,
-        on_built: Callable[[], None],
-    ) -> None:
-        """Build one batch with its manifests pinned to `versions`; `on_built` is called once the
-        tool has built all of it, and what is left to do is for the disk.
+    def _may_retry(self, node: Node, error: PackageError) -> bool:
+        """Whether there is another attempt at the task after an error."""
+        return not self._stopped.is_set() and self._scheduler.retries(node, error)
 
-        Raises BuildFailed when the batch is one package; otherwise each run keeps its own error,
-        which its upload raises.
+    async def build(self, node: Node) -> None:
+        """Build a batch; its slot is free once the tool has built all of it, and what is left to do
+        is for the disk.
+
+        Raises PackageError when the batch is one package, and where it has to wait for what is
+        staged; otherwise each run keeps its own error, which its upload raises.
         """
-        async with contextlib.AsyncExitStack() as alone:
-            manifests = {path for run in runs for path in run.planned.package.manifests}
+        batch = self._graph.batches[node]
+        runs = [self._runs[package] for package in batch.packages]
+        packages = [run.planned.package for run in runs]
+        name, config = node.package.ecosystem, self._config
+        target = self._targets[name]
+        if config.is_uploading:
+            absent = [self._runs[on] for on in batch.absent & self._runs.keys()]
+            block_on_staged(runs, absent, mode="never")
+        async with self._take_manifests(packages):
+            try:
+                pins = make_pins(target.workspace, packages, self._plan.versions[name])
+            except (ConfigError, PlanError) as error:
+                # It could be, when the plan was made.
+                changed = ChangedMeanwhile(str(error), hint="Let nothing change the manifests.")
+                for run in runs:
+                    run.error = changed
+                if len(runs) == 1:
+                    raise changed from error
+                return
+            with self._events.span("build", *runs):
+                pin = EphemeralPin(
+                    config.state_directory,
+                    pins,
+                    rewritten=target.list_rewritten(packages),
+                    ecosystem=name,
+                    root=config.root,
+                    seal=self._journal.seal,
+                )
+                with self._sources.building(packages, pins):
+                    async with pin:
+                        built = await build_batch(target.workspace, packages, config)
+                        failed = any(isinstance(each, BuildFailed) for each in built.values())
+                        is_alone = self._graph.has_build_slots and config.build_concurrency == 1
+                        # What has failed keeps its slot until it is known what that blocks; and
+                        # with a single slot, no manifest is pinned while another one is restored.
+                        if not (failed or is_alone):
+                            self._scheduler.free_slot(node)
+                await gather_all(
+                    keep_built(run, built[run.id], target, config=config, journal=self._journal)
+                    for run in runs
+                )
+                if len(runs) == 1 and runs[0].error is not None:
+                    raise runs[0].error
+
+    @contextlib.asynccontextmanager
+    async def _take_manifests(self, packages: Sequence[Package]) -> AsyncIterator[None]:
+        async with contextlib.AsyncExitStack() as stack:
+            manifests = {path for package in packages for path in package.manifests}
             for path in sorted(self._inherited.keys() & manifests, key=str):
                 lock = self._inherited[path]
                 with record_wait("build-slot", f"the lock on {path.name}"):
-                    await alone.enter_async_context(turn(Kind.MANIFEST, str(path), lock))
-            await self._build_alone(runs, versions, on_built)
+                    await stack.enter_async_context(turn(Kind.MANIFEST, str(path), lock))
+            yield
 
-    async def _build_alone(
-        self,
-        runs: Sequence[PackageRun],
-        versions: Mapping[str, str],
-        on_built: Callable[[], None],
-    ) -> None:
-        packages = [run.planned.package for run in runs]
-        name = packages[0].id.ecosystem
-        target = self._targets[name]
-        try:
-            pins = make_pins(target.workspace, packages, versions)
-        except (ConfigError, PlanError) as error:
-            # It could be, when the plan was made.
-            changed = ChangedMeanwhile(str(error), hint="Let nothing change the manifests.")
-            for run in runs:
-                run.error = changed
-            if len(runs) == 1:
-                raise changed from error
+    async def attest(self, node: Node) -> None:
+        """Sign what has no attestation of this job yet, and keep it beside the files.
+
+        Raises Transient for another attempt, and any other PackageError when there is none: then
+        nothing of the package is sent.
+        """
+        run = self._runs[node.package]
+        if run.error is not None:
             return
-        config = self._config
-        with self._events.span("build", *runs):
-            pin = EphemeralPin(
-                config.state_directory,
-                pins,
-                rewritten=target.list_rewritten(packages),
-                ecosystem=name,
-                root=config.root,
-                seal=self._journal.seal,
-            )
-            with self._sources.building(packages, pins):
-                async with pin:
-                    built = await build_batch(target.workspace, packages, config)
-                    if not any(isinstance(each, BuildFailed) for each in built.values()):
-                        on_built()
-            await gather_all(
-                keep_built(run, built[run.id], target, config=config, journal=self._journal)
-                for run in runs
-            )
-            if len(runs) == 1 and runs[0].error is not None:
-                raise runs[0].error
+        try:
+            with self._events.span("attest", run):
+                await self._attestations.sign(run)
+        except PackageError as error:
+            if self._may_retry(node, error):
+                raise
+            self._patience.explain(error)
+            run.error = error
+            raise
 
-    async def upload(
-        self,
-        runs: Sequence[PackageRun],
-        *,
-        companions: Companions,
-        may_retry: Callable[[PackageError], bool],
-    ) -> None:
+    def hold(self) -> None:
+        """Let uploads begin. Raises PackageError where something failed that was to be sent."""
+        if reason := held_back(self._runs.values()):
+            raise PackageError(reason, problem=Problem.BLOCKED)
+        self.may_upload = True
+
+    async def upload(self, node: Node) -> None:
         """Send what the registry lacks of packages that go out together, usually of one. Also
-        returns when only `confirm` can tell how it went. `companions` are those that go along.
+        returns when only `confirm` can tell how it went.
 
         Raises Transient for another attempt, and any other PackageError when there is none.
         """
+        runs = [self._runs[package] for package in self._graph.uploads[node]]
+        target = self._targets[node.package.ecosystem]
+        self._refuse_useless(runs)
+        if all(run.error is None for run in runs):
+            needs = [self._runs[on] for run in runs for on in self._graph.edges[run.id]]
+            block_on_staged(runs, needs, mode=self._graph.staging_mode(node.package))
         for run in runs:
             await self._look_again(run)
             if run.error is not None:
                 raise fail_together(run, runs)
+        for run in runs:
+            run.attempts += 1
         try:
-            await self._attempt(runs, companions)
+            with self._events.span("upload", *runs):
+                if target.deployment is None or target.whole:
+                    await self._uploads.upload_missing(target, runs)
+                else:
+                    await self._upload_together(target, runs[0])
         except PackageError as error:
-            if may_retry(error):
+            if isinstance(error, CircuitOpen):
+                for run in runs:
+                    run.rests += 1  # though some of its files may be there by now
+            if self._may_retry(node, error):
                 raise
-            final = self._patience.explain(error, asyncio.get_running_loop().time())
+            self._patience.explain(error)
             for run in runs:
-                run.error = final
+                run.error = error
             if isinstance(error, DigestMismatch):
                 raise
             there = [await self._lookups.is_published(run) for run in runs]
             if not (all(there) or any(run.ambiguity for run in runs)):
-                raise final from error.__cause__
+                raise
             if all(there):
                 self._tell_refusal(runs)
             elif self._config.gate == "accepted":
                 raise Undecided(runs[0].ambiguity) from error
 
-    def _tell_refusal(self, runs: Sequence[PackageRun]) -> None:
-        """Of what the registry shows all the same: something beside the files may be missing."""
+    def _refuse_useless(self, runs: Iterable[PackageRun]) -> None:
+        """What the plan refuses, and what is of no use without something that failed."""
         for run in runs:
-            run.error = None  # nothing that follows has failed
-            if run.refusal:
-                lacks = run.published.lacks if run.published else ""
-                message = f"{f'{lacks}: ' if lacks else ''}{run.refusal}"
-                found = PackageWarning(name=WarningName.REFUSED_BUT_THERE, message=message)
-                run.warnings += tuple(self._config.levels.apply([found]))
-
-    async def _attempt(self, runs: Sequence[PackageRun], companions: Companions) -> None:
-        for run in runs:
-            run.attempts += 1
-        try:
-            with self._events.span("upload", *runs):
-                await self._send(runs, companions)
-        except CircuitOpen:
-            for run in runs:
-                run.rests += 1  # though some of its files may be there by now
-            raise
+            if run.planned.action is Action.REFUSE:
+                is_late = any(it.name is WarningName.LATE_CHANGE for it in run.planned.warnings)
+                problem = Problem.LATE_CHANGE if is_late else Problem.OTHER_BYTES
+                run.error = PackageError(run.planned.reason, problem=problem)
+            elif not (run.attempts or run.planned.begun):
+                run.error = run.error or loss(run, self._runs.values())
 
     async def _look_again(self, run: PackageRun) -> None:
         """Before the first byte leaves, the sources must still be those that were planned."""
@@ -213,125 +272,103 @@ class Phases:
                 "it plans anew.",
             )
 
-    async def _send(self, runs: Sequence[PackageRun], companions_of: Companions) -> None:
-        target = self._targets[runs[0].id.ecosystem]
-        if target.deployment is None or target.whole:
-            await self._send_missing(target, runs)
-            return
-        name = runs[0].id.ecosystem
+    async def _upload_together(self, target: Target, run: PackageRun) -> None:
+        """In its turn, along with all that can go out by then. Where one of these is refused, what
+        `run` can do without is left out.
+        """
+        name, others, edges = run.id.ecosystem, self._runs.values(), self._graph.edges
         ours = turn(Kind.UPLOAD_TURN, name, self._turns[name])
         async with wait_for_turn(ours, "slot", "the upload before it"):
-            built = companions_of(runs[0])
+            built = companions(run, others, edges)
             for companion in built:
                 await self._look_again(companion)
-            if error := loss(runs[0], built):
+            if error := loss(run, built):
                 raise error
-            companions = companions_of(runs[0])
+            going = companions(run, others, edges)
             try:
-                await self._send_missing(target, runs, companions)
+                await self._uploads.upload_missing(target, [run], going)
             except Rejected as error:
-                if not companions or isinstance(error, Denied):
+                if not going or isinstance(error, Denied):
                     raise
                 # One of them is refused, and only that one may fail because of it; and what is
                 # of no use without it.
-                await self._send_missing(target, runs, inseparable(runs[0], companions))
+                await self._uploads.upload_missing(target, [run], inseparable(run, going))
 
-    async def _send_missing(
-        self, target: Target, runs: Sequence[PackageRun], companions: Sequence[PackageRun] = ()
-    ) -> None:
-        release: dict[Package, Sequence[Artifact]] = {}
-        sending = []
+    def _tell_refusal(self, runs: Sequence[PackageRun]) -> None:
+        """Of what the registry shows all the same: something beside the files may be missing."""
         for run in runs:
-            if run.attempts > 1 or run.ambiguity:
-                with attribute_to(run.id):
-                    run.published = await target.registry.lookup(run.planned.package)
-            if wanted := _to_send(run, whole=target.single_upload):
-                release[run.planned.package] = wanted
-                sending.append(run)
-        if sending:
-            release |= {run.planned.package: run.artifacts for run in companions}
-            sending += companions
-        await self._intend(target.registry.url, sending)
-        ambiguities = [run.ambiguity for run in sending]
-        for run in sending:
-            run.ambiguity = "the upload was interrupted before the registry answered"
-        try:
-            staged = await self._deliver(target, release, sending)
-        except PackageError as error:
-            ambiguous = isinstance(error, Transient) and error.ambiguous
-            for run, ambiguity in zip(sending, ambiguities, strict=True):
-                run.ambiguity = str(error) if ambiguous else ambiguity
-                if not isinstance(error, CircuitOpen):
-                    run.refusal = str(error)
-                if run in companions and not run.ambiguity:
-                    # Nothing of it was sent, and its own turn may never come.
-                    self._journal.outcome(run.planned.package, Outcome.FAILED, str(error))
-            raise
-        for run in sending:
-            self._accepted(run, staged.get(run.id))
+            run.error = None  # nothing that follows has failed
+            if run.refusal:
+                lacks = run.published.lacks if run.published else ""
+                message = f"{f'{lacks}: ' if lacks else ''}{run.refusal}"
+                found = PackageWarning(name=WarningName.REFUSED_BUT_THERE, message=message)
+                run.warnings += tuple(self._config.levels.apply([found]))
 
-    def _accepted(self, run: PackageRun, staged: Staged | None) -> None:
-        run.ambiguity, run.refusal, run.sent, run.staged = "", "", True, staged
-        if staged is not None:
-            run.staged_at_s = self._events.now_s()
-            # It may be long until this run ends.
-            outcome, reason = outcome_of(run, (), CUT_OFF)
-            self._journal.outcome(run.planned.package, outcome, reason, staged=staged)
+    async def confirm(self, node: Node) -> None:
+        """Ask the registry until it shows all our bytes. Of what is staged, which is not to be seen
+        yet, nothing is asked.
 
-    async def _intend(self, url: str, runs: Sequence[PackageRun]) -> None:
-        intents = []
-        for run in runs:
-            digests = {artifact.filename: artifact.sha256 for artifact in run.artifacts}
-            intents.append(self._journal.intent(run.planned.package, registry=url, digests=digests))
-        await gather_all(intents)
+        Raises DigestMismatch when it shows other bytes, Undecided when it does not show ours in
+        time, and Denied or Rejected where it refuses to say.
+        """
+        run = self._runs[node.package]
+        if run.staged is None:
+            try:
+                with self._events.span("confirm", run):
+                    await self._lookups.poll_until_shown(run)
+            except PackageError as error:
+                run.error = error
+                raise
+        waits = run.awaits_approval and self._graph.may_wait(run.id)
+        if run.pending_follow_up is None and not waits:
+            self._events.ended(result_of(run))
 
-    async def _deliver(
-        self,
-        target: Target,
-        release: Mapping[Package, Sequence[Artifact]],
-        sending: Sequence[PackageRun],
-    ) -> Mapping[PackageId, Staged]:
-        limit_s = self._config.task_timeout
-        try:
-            async with in_time(asyncio.timeout(limit_s)):
-                return await deliver(target, release, sending)
-        except TimeoutError as error:
-            names = ", ".join(str(package.id) for package in release)
-            raise Transient(
-                f"{target.registry.url} did not take {names} within {limit_s:g} s",
-                ambiguous=True,
-                problem=Problem.NOT_SENT_IN_TIME,
-            ) from error
+    async def approval(self, node: Node) -> None:
+        """Ask until the registry shows what is staged, the time for it is over, or the run is
+        stopped; at least once.
 
-    async def follow_up(self, run: PackageRun) -> None:
-        """Do what is still to follow; however that ends, the package stays published."""
-        target = self._targets[run.id.ecosystem]
+        Raises DigestMismatch when it shows other bytes.
+        """
+        run = self._runs[node.package]
+        if run.awaits_approval:
+            wait_s = self._config.wait_for_approval
+            with self._events.span("approval", run):
+                await self._lookups.poll_until_approved(run, wait_s, self._stopped)
         if run.pending_follow_up is None:
-            return
-        limit_s = self._config.task_timeout
-        try:
-            with self._events.span("follow-up", run):
-                async with in_time(asyncio.timeout(limit_s)):
-                    await target.follow_up(run.planned.package)
-        except TimeoutError:
-            due = target.due(run.planned.package)
-            run.pending_follow_up = BuildFailed(
-                f"{due} did not end within {limit_s:g} s", hint=BY_HAND, problem=Problem.FOLLOW_UP
-            )
-        except BuildFailed as error:
-            hint = f"{BY_HAND} {error.hint}".rstrip()
-            run.pending_follow_up = error.with_(hint=hint, problem=Problem.FOLLOW_UP)
-        else:
-            run.pending_follow_up = None
+            self._events.ended(result_of(run))
 
+    async def follow_up(self, node: Node) -> None:
+        """Do what is still to follow. Raises nothing: however that ends, the package stays
+        published.
+        """
+        run = self._runs[node.package]
+        target = self._targets[node.package.ecosystem]
+        if run.pending_follow_up is not None:
+            limit_s = self._config.task_timeout
+            try:
+                with self._events.span("follow-up", run):
+                    async with in_time(asyncio.timeout(limit_s)):
+                        await target.follow_up(run.planned.package)
+            except TimeoutError:
+                due = target.due(run.planned.package)
+                run.pending_follow_up = BuildFailed(
+                    f"{due} did not end within {limit_s:g} s",
+                    hint=BY_HAND,
+                    problem=Problem.FOLLOW_UP,
+                )
+            except BuildFailed as error:
+                error.hint = f"{BY_HAND} {error.hint}".rstrip()
+                error.problem = Problem.FOLLOW_UP
+                run.pending_follow_up = error
+            else:
+                run.pending_follow_up = None
+        self._events.ended(result_of(run))
 
-def _to_send(run: PackageRun, *, whole: bool) -> Sequence[Artifact]:
-    """What the registry lacks; a deployment takes no version in parts, and what is missing beside
-    the files is made with all of them.
-    """
-    missing = missing_artifacts(run)
-    if run.sent:
-        return ()
-    if run.published is not None and run.published.lacks:
-        return run.artifacts
-    return run.artifacts if missing and whole else missing
+    async def wait(self, node: Node) -> None:
+        """Ask for what another job publishes. Raises PackageError, and lets what needs it know,
+        where it is not there in the end.
+        """
+        foreign, package = self._foreign, node.package
+        with self._events.span("wait", foreign.run_of(package), detail=foreign.describe(package)):
+            if missing := await foreign.ask_until_shown(package):
+                raise PackageError(missing, problem=Problem.OTHER_JOB)

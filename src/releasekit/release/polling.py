@@ -18,11 +18,10 @@ from releasekit.problems import Problem
 from releasekit.report.text import few
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from releasekit.ecosystems.interface import Target
     from releasekit.model import Artifact
-    from releasekit.release.events import Events
     from releasekit.release.package_run import PackageRun
 
 
@@ -56,33 +55,27 @@ class Lookups:
     """Asks the registries, and keeps `published` and `visible` of each run up to date."""
 
     def __init__(
-        self, targets: Mapping[str, Target], *, polling: Polling, patience_s: float, events: Events
+        self,
+        targets: Mapping[str, Target],
+        *,
+        polling: Polling,
+        patience_s: float,
+        now_s: Callable[[], float],
     ) -> None:
         self._targets = targets
         self._polling = polling
         self._patience_s = patience_s
-        self._events = events
+        self._now_s = now_s
         self._lags: defaultdict[str, Lag] = defaultdict(Lag)
 
-    async def confirm(self, run: PackageRun) -> None:
+    async def poll_until_shown(self, run: PackageRun) -> None:
         """Ask the registry until it shows all our bytes.
 
         Raises DigestMismatch when it shows other bytes, and Undecided when it does not show ours
         within the time for a package (`task-timeout`, or longer where its registry is known to take
         longer; less when the upload's own answer was lost).
-        What is staged is not to be seen yet: of that nothing is asked.
         """
-        if run.staged is not None:
-            return
-        try:
-            with self._events.span("confirm", run):
-                await self._poll(run)
-        except PackageError as error:
-            run.error = error
-            raise
-
-    async def _poll(self, run: PackageRun) -> None:
-        now_s = self._events.now_s
+        now_s = self._now_s
         patience_s = max(self._patience_s, self._targets[run.id.ecosystem].shows_within_s)
         if run.ambiguity:
             patience_s = min(patience_s, self._polling.ambiguity_window_s)
@@ -111,26 +104,24 @@ class Lookups:
         if run.sent:
             lag.shown(now_s() - began_s, missed_s)
 
-    async def approval(self, run: PackageRun, wait_s: float, ending: asyncio.Event) -> None:
+    async def poll_until_approved(
+        self, run: PackageRun, wait_s: float, ending: asyncio.Event
+    ) -> None:
         """Ask until the registry shows what is staged, for `wait_s` since then, or until the run is
         `ending`; at least once.
 
         Raises DigestMismatch when it shows other bytes.
         """
-        if not run.awaits_approval:
-            return
-        now_s = self._events.now_s
         deadline = run.staged_at_s + wait_s
         pauses = growing_pauses(self._polling.first_pause_s, self._polling.approval_pause_s)
-        with self._events.span("approval", run):
+        await self._ask_again(run)
+        left_s = deadline - self._now_s()
+        while run.awaits_approval and not ending.is_set() and left_s > 0:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(next(pauses), left_s)):
+                    await ending.wait()
             await self._ask_again(run)
-            left_s = deadline - now_s()
-            while run.awaits_approval and not ending.is_set() and left_s > 0:
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(min(next(pauses), left_s)):
-                        await ending.wait()
-                await self._ask_again(run)
-                left_s = deadline - now_s()
+            left_s = deadline - self._now_s()
 
     async def _ask_again(self, run: PackageRun) -> None:
         """A registry that cannot be asked is asked later."""

@@ -8,19 +8,14 @@ from typing import TYPE_CHECKING
 
 from releasekit.aio import gather_all
 from releasekit.errors import PackageError
-from releasekit.model import SENT, Action, Event, Node, Outcome, WarningName
-from releasekit.problems import Problem
-from releasekit.release.attesting import Attestations
+from releasekit.model import Action, Event, Node, Outcome
 from releasekit.release.events import Events, Waits
 from releasekit.release.package_run import (
     CUT_OFF,
     DRY_RUN,
     Ending,
     PackageRun,
-    block_on_staged,
-    companions,
     held_back,
-    loss,
     result_of,
     results_of,
 )
@@ -79,15 +74,7 @@ class ReleaseRun:
         self._kept = {name for name, run in self._runs.items() if run.planned.action is Action.KEEP}
         self._events = Events(journal, watch, on_course)
         self._lookups = Lookups(
-            targets, polling=polling, patience_s=config.task_timeout, events=self._events
-        )
-        self._attestations = Attestations(
-            targets,
-            signing,
-            journal=journal,
-            events=self._events,
-            limit_s=config.task_timeout,
-            patience=self._patience,
+            targets, polling=polling, patience_s=config.task_timeout, now_s=self._events.now_s
         )
         self._foreign = ExternalPackages(
             plan,
@@ -103,7 +90,6 @@ class ReleaseRun:
             ),
         )
         self._ending = ""
-        self._may_upload = config.start_uploads == "ready"
         self.stopped = asyncio.Event()
         self._graph = TaskGraph(
             plan,
@@ -115,18 +101,6 @@ class ReleaseRun:
             waits_for_approval=config.wait_for_approval > 0,
             foreign=self._foreign,
         )
-        self._lanes = lanes_of(
-            config.build_concurrency if self._graph.has_build_slots else None, config.concurrency
-        )
-        self._phases = Phases(
-            targets,
-            config=config,
-            journal=journal,
-            events=self._events,
-            lookups=self._lookups,
-            sources=sources,
-            patience=self._patience,
-        )
         for package, run in self._runs.items():
             run.stages = self._graph.staging_mode(package) == "always"
         self._events.on_settled = self._settled
@@ -135,9 +109,12 @@ class ReleaseRun:
         self._built = asyncio.Event()
         self._events.waits = Waits(tasks)
         known = journal.history.durations
+        lanes = lanes_of(
+            config.build_concurrency if self._graph.has_build_slots else None, config.concurrency
+        )
         self._scheduler = Scheduler.from_tasks(
             tasks,
-            lanes=self._lanes,
+            lanes=lanes,
             max_retries=config.max_retries,
             retry_base_delay=config.retry_base_delay,
             task_timeout=None,
@@ -145,9 +122,25 @@ class ReleaseRun:
             # A dry run prepares nothing: its builds are all that it does.
             preparing={"build", "attest", "hold"} if config.is_uploading else (),
             completing={"confirm", "approval", "follow-up"},
-            sequential=one_at_a_time(self._lanes, waits_for_jobs=bool(plan.foreign)),
+            sequential=one_at_a_time(lanes, waits_for_jobs=bool(plan.foreign)),
             patience=self._patience,
             observer=self._events,
+        )
+        self._phases = Phases(
+            plan,
+            targets,
+            self._runs,
+            config=config,
+            graph=self._graph,
+            scheduler=self._scheduler,
+            stopped=self.stopped,
+            journal=journal,
+            events=self._events,
+            lookups=self._lookups,
+            foreign=self._foreign,
+            sources=sources,
+            signing=signing,
+            patience=self._patience,
         )
 
     def pause(self) -> None:
@@ -225,17 +218,9 @@ class ReleaseRun:
         ending: Ending = CUT_OFF if self._config.is_uploading else DRY_RUN
         if self._ending:
             ending = Outcome.CANCELLED, self._ending
-        elif not self._may_upload and (failed := self._failures()):
-            ending = held_back(failed)
+        elif not self._phases.may_upload and (reason := held_back(self._runs.values())):
+            ending = Outcome.BLOCKED, reason
         return results_of(self._runs, self._graph.edges, ending)
-
-    def _failures(self) -> list[str]:
-        """The packages that this run was to send, and that have failed."""
-        return [
-            str(run.id)
-            for run in self._runs.values()
-            if run.error is not None and run.planned.action in SENT
-        ]
 
     def _settled(self, node: Node) -> None:
         self._foreign.settled(node, shown_by=self._graph.shown)
@@ -244,49 +229,31 @@ class ReleaseRun:
             self._built.set()
 
     async def _perform(self, node: Node) -> None:
+        phases = self._phases
         try:
             with self._events.attempt(node):
-                await self._carry_out(node)
+                match node.phase:
+                    case "build":
+                        await phases.build(node)
+                    case "attest":
+                        await phases.attest(node)
+                    case "hold":
+                        phases.hold()
+                    case "upload":
+                        await phases.upload(node)
+                    case "confirm":
+                        await phases.confirm(node)
+                    case "approval":
+                        await phases.approval(node)
+                    case "follow-up":
+                        await phases.follow_up(node)
+                    case "wait":
+                        await phases.wait(node)
         except PackageError as error:
             run = self._runs.get(node.package)
             if run is not None and run.error is error:
                 self._failed(run)
             raise
-
-    async def _carry_out(self, node: Node) -> None:
-        match node.phase:
-            case "build":
-                await self._build(node)
-            case "attest":
-                run, may_retry = self._runs[node.package], self._retries(node)
-                await self._attestations.attest(run, may_retry=may_retry)
-            case "hold":
-                if failed := self._failures():
-                    raise PackageError(held_back(failed)[1], problem=Problem.BLOCKED)
-                self._may_upload = True
-            case "upload":
-                await self._upload(node)
-            case "confirm":
-                run = self._runs[node.package]
-                await self._lookups.confirm(run)
-                waits = run.awaits_approval and self._graph.may_wait(run.id)
-                if run.pending_follow_up is None and not waits:
-                    self._events.ended(result_of(run))
-            case "approval":
-                run = self._runs[node.package]
-                await self._lookups.approval(run, self._config.wait_for_approval, self.stopped)
-                if run.pending_follow_up is None:
-                    self._events.ended(result_of(run))
-            case "follow-up":
-                run = self._runs[node.package]
-                await self._phases.follow_up(run)
-                self._events.ended(result_of(run))
-            case "wait":
-                await self._foreign.wait(node.package)
-
-    def _retries(self, node: Node) -> Callable[[PackageError], bool]:
-        """Whether there is another attempt at the task after an error."""
-        return lambda error: not self._ending and self._scheduler.decide(node, error) is not None
 
     def spending(self, book: Metrics) -> Spending:
         """What went into it until now, with what was asked of servers."""
@@ -302,38 +269,3 @@ class ReleaseRun:
             return
         if all(self._runs[on].visible or on in self._kept for on in self._graph.edges[run.id]):
             self._events.ended(result_of(run))
-
-    async def _build(self, node: Node) -> None:
-        batch = self._graph.batches[node]
-        runs = [self._runs[package] for package in batch.packages]
-        if self._config.is_uploading:
-            absent = [self._runs[on] for on in batch.absent & self._runs.keys()]
-            block_on_staged(runs, absent, mode="never")
-        versions = self._plan.versions[node.package.ecosystem]
-        await self._phases.build(runs, versions, on_built=partial(self._free_slot, node))
-
-    def _free_slot(self, node: Node) -> None:
-        """Of a build that went well. One that has failed keeps its slot until it is known what that
-        blocks; and with a single slot, no manifest is pinned while another one is restored.
-        """
-        if self._lanes["build"] != 1:
-            self._scheduler.free_slot(node)
-
-    async def _upload(self, node: Node) -> None:
-        runs = [self._runs[package] for package in self._graph.uploads[node]]
-        edges = self._graph.edges
-        for run in runs:
-            if run.planned.action is Action.REFUSE:
-                is_late = any(it.name is WarningName.LATE_CHANGE for it in run.planned.warnings)
-                problem = Problem.LATE_CHANGE if is_late else Problem.OTHER_BYTES
-                run.error = PackageError(run.planned.reason, problem=problem)
-            elif not (run.attempts or run.planned.begun):
-                run.error = run.error or loss(run, self._runs.values())
-        needs = [self._runs[on] for run in runs for on in edges[run.id]]
-        if all(run.error is None for run in runs):
-            block_on_staged(runs, needs, mode=self._graph.staging_mode(node.package))
-        await self._phases.upload(
-            runs,
-            companions=lambda run: companions(run, self._runs.values(), edges),
-            may_retry=self._retries(node),
-        )

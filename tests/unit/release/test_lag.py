@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import fakes
 import virtual_time
 from releasekit.aio import growing_pauses
-from releasekit.release.events import Events
 from releasekit.release.package_run import PackageRun
 from releasekit.release.polling import POLLING, Lag, Lookups
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from releasekit.state.journal import Journal
 
 
 def looks(lag: Lag, takes_s: float, pause_s: float = 0.25) -> list[float]:
@@ -79,14 +76,6 @@ def test_what_takes_longer_than_the_others_is_left_to_growing_pauses() -> None:
     assert lag.pause_s(1.0) <= 2.0
 
 
-class _NoJournal:
-    def phase_started(self, node: str, *, attempt: int) -> None:
-        pass
-
-    def phase_ended(self, node: str, *, attempt: int, duration_s: float, error: str) -> None:
-        pass
-
-
 def test_each_package_is_asked_for_less_often_than_the_one_before(tmp_path: Path) -> None:
     """R1: and none counts as visible before the registry has shown it."""
     lag_s = 3.0
@@ -102,8 +91,7 @@ def test_each_package_is_asked_for_less_often_than_the_one_before(tmp_path: Path
 
     async def main() -> None:
         targets = fakes.target(fakes.FakeWorkspace(), registry)
-        events = Events(cast("Journal", _NoJournal()), lambda _: None)
-        lookups = Lookups(targets, polling=POLLING, patience_s=60.0, events=events)
+        lookups = Lookups(targets, polling=POLLING, patience_s=60.0, now_s=virtual_time.now)
         for number in range(12):
             name = f"p{number}"
             (step,) = fakes.plan(fakes.package(name)).packages
@@ -111,7 +99,7 @@ def test_each_package_is_asked_for_less_often_than_the_one_before(tmp_path: Path
             run.artifacts, run.sent = (fakes.artifact(tmp_path / name, name.encode()),), True
             registry.store(name, run.artifacts)
             began[name] = virtual_time.now()
-            await lookups.confirm(run)
+            await lookups.poll_until_shown(run)
             assert run.visible
 
     virtual_time.run(main())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -43,7 +43,6 @@ from releasekit.model import (
     Staged,
 )
 from releasekit.problems import Problem
-from releasekit.release.events import Events
 from releasekit.release.package_run import PackageRun, outcome_of, results_of
 from releasekit.release.polling import POLLING, Lookups, Polling
 from releasekit.release.release import ReleaseRun
@@ -438,14 +437,11 @@ def test_one_after_another_they_are_waited_for_no_longer(bench: Bench) -> None:
     """R42: with one slot for everything, the time passes for all that is staged."""
 
     async def main() -> list[float]:
-        journal = cast("Journal", _NoJournal())
-        lookups = Lookups(
-            bench.targets, polling=POLLING, patience_s=1.0, events=Events(journal, lambda _: None)
-        )
+        lookups = Lookups(bench.targets, polling=POLLING, patience_s=1.0, now_s=virtual_time.now)
         ended = []
         for step in plan(*ALL).packages:
             run = PackageRun.from_plan(replace(step, staged=where_staged(step.package.id.name)))
-            await lookups.approval(run, WAIT_S, asyncio.Event())
+            await lookups.poll_until_approved(run, WAIT_S, asyncio.Event())
             ended.append(virtual_time.now())
         return ended
 
@@ -465,26 +461,18 @@ def test_a_registry_that_is_known_to_take_longer_is_asked_for_longer(
             {"fake": target},
             polling=POLLING,
             patience_s=60.0,
-            events=Events(cast("Journal", _NoJournal()), lambda _: None),
+            now_s=virtual_time.now,
         )
         (step,) = awaited(CORE, built={"core": (artifact(bench.root / "core", b"core"),)}).packages
         run = PackageRun.from_plan(replace(step, staged=None))
         run.ambiguity = ambiguity
         with pytest.raises(Undecided):
-            await lookups.confirm(run)
+            await lookups.poll_until_shown(run)
         return virtual_time.now()
 
     longest = POLLING.longest_pause_s
     assert asked_for_s - longest < virtual_time.run(main("")) <= asked_for_s
     assert virtual_time.run(main("lost")) <= POLLING.ambiguity_window_s
-
-
-class _NoJournal:
-    def phase_started(self, node: str, *, attempt: int) -> None:
-        pass
-
-    def phase_ended(self, node: str, *, attempt: int, duration_s: float, error: str) -> None:
-        pass
 
 
 def test_what_may_not_be_staged_waits_for_what_is(tmp_path: Path) -> None:
