@@ -55,9 +55,9 @@ PHASES = mutants(
         "one refusal is the refusal of all": always("Phases._upload_together", "not going or ..."),
         "one attempt too many": always("Phases.upload", "self._may_retry(node, error)"),
         "a stop is followed by another attempt": change(
-            "Phases._may_retry", "not self._stopped.is_set()", "True"
+            "Phases._may_retry", "not self.stopped.is_set()", "True"
         ),
-        "dependents go on in ambiguity": never("Phases.upload", "self._config.gate == 'accepted'"),
+        "dependents go on in ambiguity": never("Phases.upload", "self.config.gate == 'accepted'"),
         "what was refused is sent": never(
             "Phases._refuse_useless", "run.planned.action is Action.REFUSE"
         ),
@@ -184,7 +184,7 @@ TASKS = mutants(
             "set()",
         ),
         "dependents wait for the upload only": always(
-            "TaskGraph._gate", "self._wait_until == 'accepted'"
+            "TaskGraph._gate", "self._config.gate == 'accepted'"
         ),
         "uploads do not wait for their build": without(
             "TaskGraph._transfers",
@@ -194,8 +194,8 @@ TASKS = mutants(
             "TaskGraph._transfers", "self._attested(packages)"
         ),
         "a dry run uploads": (
-            change("TaskGraph.__init__", "{} if dry_run else self._uploads()", "self._uploads()"),
-            change("TaskGraph.tasks", "self._dry_run", "False"),
+            always("TaskGraph.__init__", "config.is_uploading"),
+            always("TaskGraph.tasks", "self._config.is_uploading"),
         ),
         "what waits in no order waits in order": never(
             "TaskGraph._transfers", "self.staging_mode(upload.package) == 'always'"
@@ -288,7 +288,7 @@ SECOND_LOOK = mutants(
         ),
         "what has arrived meanwhile is called failed": without(
             "Phases._look_again",
-            "not (run.planned.begun and await self._lookups.is_published(run))",
+            "not (run.planned.begun and await self.lookups.is_published(run))",
         ),
     },
 )
@@ -333,7 +333,7 @@ FOREIGN = mutants(
             "ExternalPackages._until_shown", "each.run.visible"
         ),
         "nobody is told what is missing": without(
-            "ExternalPackages.ask_until_shown", "self._runs[dependent].lacks[package] = missing"
+            "ExternalPackages.wait", "self._runs[dependent].lacks[package] = missing"
         ),
     },
 )

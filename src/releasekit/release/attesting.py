@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from releasekit.aio import gather_all, in_time, uncancellable
@@ -46,30 +46,23 @@ class Signing(Protocol):
         ...
 
 
+@dataclass(slots=True)
 class Attestations:
     """Those of the files of packages. `limit_s` is how long one attempt at a package may take."""
 
-    def __init__(
-        self,
-        targets: Mapping[str, Target],
-        signing: Signing | None,
-        *,
-        journal: Journal,
-        limit_s: float,
-    ) -> None:
-        self._targets = targets
-        self._signing = signing
-        self._journal = journal
-        self._limit_s = limit_s
-        # A package has several files.
-        self._slots = asyncio.Semaphore(ATTEST_SLOTS)
+    targets: Mapping[str, Target]
+    signing: Signing | None
+    journal: Journal
+    limit_s: float
+    # A package has several files.
+    _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(ATTEST_SLOTS))
 
     async def sign(self, run: PackageRun) -> None:
         """Sign what has no attestation of this job yet, and keep it beside the files. Raises
         PackageError; what was signed by then is kept all the same.
         """
-        attesting = self._targets[run.id.ecosystem].attesting
-        assert self._signing is not None  # noqa: S101 (the plan says so)
+        attesting = self.targets[run.id.ecosystem].attesting
+        assert self.signing is not None  # noqa: S101 (the plan says so)
         assert attesting is not None  # noqa: S101 (likewise)
         before = run.artifacts
         signed = dict(enumerate(before))
@@ -79,20 +72,20 @@ class Attestations:
                 signed[place] = await self._signed(run, artifact, attesting, signing)
 
         try:
-            async with in_time(asyncio.timeout(self._limit_s)):
+            async with in_time(asyncio.timeout(self.limit_s)):
                 await gather_all(
-                    sign(place, artifact, self._signing) for place, artifact in enumerate(before)
+                    sign(place, artifact, self.signing) for place, artifact in enumerate(before)
                 )
         except TimeoutError as error:
             raise Transient(
-                f"{run.planned.package}: it was not signed within {self._limit_s:g} s",
+                f"{run.planned.package}: it was not signed within {self.limit_s:g} s",
                 problem=Problem.NOT_SIGNED,
             ) from error
         finally:
             # Of several files, some may have been signed before another one failed.
             run.artifacts = tuple(signed.values())
             if run.artifacts != before:
-                self._journal.attested(run.planned.package, run.artifacts)
+                self.journal.attested(run.planned.package, run.artifacts)
 
     async def _signed(
         self, run: PackageRun, artifact: Artifact, attesting: Attesting, signing: Signing

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from releasekit.aio import gather_all, in_time
@@ -32,7 +33,6 @@ from releasekit.errors import (
 from releasekit.http.traffic import record_wait, wait_for_turn
 from releasekit.model import Action, PackageWarning, WarningName
 from releasekit.problems import Problem
-from releasekit.release.attesting import Attestations
 from releasekit.release.building import build_batch, keep_built, make_pins
 from releasekit.release.package_run import (
     block_on_staged,
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from releasekit.config.config import PlanConfig
     from releasekit.ecosystems.interface import Target
     from releasekit.model import Node, Package, PackageId, Plan
-    from releasekit.release.attesting import Signing
+    from releasekit.release.attesting import Attestations
     from releasekit.release.events import Events
     from releasekit.release.package_run import PackageRun
     from releasekit.release.polling import Lookups
@@ -66,59 +66,43 @@ if TYPE_CHECKING:
     from releasekit.state.journal import Journal
 
 
+@dataclass(kw_only=True, eq=False)
 class Phases:
     """Each may be called again after any failure, and after a restart; none is once the run is
     `stopped`. It `may_upload` from `hold` on.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        targets: Mapping[str, Target],
-        runs: Mapping[PackageId, PackageRun],
-        *,
-        config: PlanConfig,
-        graph: TaskGraph,
-        scheduler: Scheduler[Node],
-        stopped: asyncio.Event,
-        journal: Journal,
-        events: Events,
-        lookups: Lookups,
-        foreign: ExternalPackages,
-        sources: Sources,
-        signing: Signing | None,
-        patience: WaitBudget,
-    ) -> None:
-        self._plan = plan
-        self._targets = targets
-        self._runs = runs
-        self._config = config
-        self._graph = graph
-        self._scheduler = scheduler
-        self._stopped = stopped
-        self._journal = journal
-        self._events = events
-        self._lookups = lookups
-        self._foreign = foreign
-        self._sources = sources
-        self._patience = patience
-        limit_s = config.task_timeout
-        self._attestations = Attestations(targets, signing, journal=journal, limit_s=limit_s)
-        self._uploads = Uploads(journal, events, limit_s)
-        self.may_upload = config.start_uploads == "ready"
+    plan: Plan
+    targets: Mapping[str, Target]
+    runs: Mapping[PackageId, PackageRun]
+    config: PlanConfig
+    graph: TaskGraph
+    scheduler: Scheduler[Node]
+    stopped: asyncio.Event
+    journal: Journal
+    events: Events
+    lookups: Lookups
+    attestations: Attestations
+    foreign: ExternalPackages
+    sources: Sources
+    patience: WaitBudget
+    may_upload: bool
+
+    def __post_init__(self) -> None:
+        self._uploads = Uploads(self.journal, self.events, self.config.task_timeout)
         # Which packages go along with an upload is decided, and done, one upload at a time.
-        self._turns = {name: asyncio.Lock() for name in targets}
+        self._turns = {name: asyncio.Lock() for name in self.targets}
         # What several packages inherit from is pinned, and given back, by one build at a time.
         self._inherited = {
             path: asyncio.Lock()
-            for target in targets.values()
+            for target in self.targets.values()
             for package in target.workspace.packages
             for path in package.inherits
         }
 
     def _may_retry(self, node: Node, error: PackageError) -> bool:
         """Whether there is another attempt at the task after an error."""
-        return not self._stopped.is_set() and self._scheduler.retries(node, error)
+        return not self.stopped.is_set() and self.scheduler.retries(node, error)
 
     async def build(self, node: Node) -> None:
         """Build a batch; its slot is free once the tool has built all of it, and what is left to do
@@ -127,17 +111,17 @@ class Phases:
         Raises PackageError when the batch is one package, and where it has to wait for what is
         staged; otherwise each run keeps its own error, which its upload raises.
         """
-        batch = self._graph.batches[node]
-        runs = [self._runs[package] for package in batch.packages]
+        batch = self.graph.batches[node]
+        runs = [self.runs[package] for package in batch.packages]
         packages = [run.planned.package for run in runs]
-        name, config = node.package.ecosystem, self._config
-        target = self._targets[name]
+        name, config = node.package.ecosystem, self.config
+        target = self.targets[name]
         if config.is_uploading:
-            absent = [self._runs[on] for on in batch.absent & self._runs.keys()]
+            absent = [self.runs[on] for on in batch.absent & self.runs.keys()]
             block_on_staged(runs, absent, mode="never")
         async with self._take_manifests(packages):
             try:
-                pins = make_pins(target.workspace, packages, self._plan.versions[name])
+                pins = make_pins(target.workspace, packages, self.plan.versions[name])
             except (ConfigError, PlanError) as error:
                 # It could be, when the plan was made.
                 changed = ChangedMeanwhile(str(error), hint="Let nothing change the manifests.")
@@ -146,26 +130,25 @@ class Phases:
                 if len(runs) == 1:
                     raise changed from error
                 return
-            with self._events.span("build", *runs):
+            with self.events.span("build", *runs):
                 pin = EphemeralPin(
                     config.state_directory,
                     pins,
                     rewritten=target.list_rewritten(packages),
                     ecosystem=name,
                     root=config.root,
-                    seal=self._journal.seal,
+                    seal=self.journal.seal,
                 )
-                with self._sources.building(packages, pins):
+                with self.sources.building(packages, pins):
                     async with pin:
                         built = await build_batch(target.workspace, packages, config)
                         failed = any(isinstance(each, BuildFailed) for each in built.values())
-                        is_alone = self._graph.has_build_slots and config.build_concurrency == 1
                         # What has failed keeps its slot until it is known what that blocks; and
                         # with a single slot, no manifest is pinned while another one is restored.
-                        if not (failed or is_alone):
-                            self._scheduler.free_slot(node)
+                        if not failed and self.graph.build_slots != 1:
+                            self.scheduler.free_slot(node)
                 await gather_all(
-                    keep_built(run, built[run.id], target, config=config, journal=self._journal)
+                    keep_built(run, built[run.id], target, config=config, journal=self.journal)
                     for run in runs
                 )
                 if len(runs) == 1 and runs[0].error is not None:
@@ -187,22 +170,22 @@ class Phases:
         Raises Transient for another attempt, and any other PackageError when there is none: then
         nothing of the package is sent.
         """
-        run = self._runs[node.package]
+        run = self.runs[node.package]
         if run.error is not None:
             return
         try:
-            with self._events.span("attest", run):
-                await self._attestations.sign(run)
+            with self.events.span("attest", run):
+                await self.attestations.sign(run)
         except PackageError as error:
             if self._may_retry(node, error):
                 raise
-            self._patience.explain(error)
+            self.patience.explain(error)
             run.error = error
             raise
 
     def hold(self) -> None:
         """Let uploads begin. Raises PackageError where something failed that was to be sent."""
-        if reason := held_back(self._runs.values()):
+        if reason := held_back(self.runs.values()):
             raise PackageError(reason, problem=Problem.BLOCKED)
         self.may_upload = True
 
@@ -212,12 +195,12 @@ class Phases:
 
         Raises Transient for another attempt, and any other PackageError when there is none.
         """
-        runs = [self._runs[package] for package in self._graph.uploads[node]]
-        target = self._targets[node.package.ecosystem]
+        runs = [self.runs[package] for package in self.graph.uploads[node]]
+        target = self.targets[node.package.ecosystem]
         self._refuse_useless(runs)
         if all(run.error is None for run in runs):
-            needs = [self._runs[on] for run in runs for on in self._graph.edges[run.id]]
-            block_on_staged(runs, needs, mode=self._graph.staging_mode(node.package))
+            needs = [self.runs[on] for run in runs for on in self.graph.edges[run.id]]
+            block_on_staged(runs, needs, mode=self.graph.staging_mode(node.package))
         for run in runs:
             await self._look_again(run)
             if run.error is not None:
@@ -225,7 +208,7 @@ class Phases:
         for run in runs:
             run.attempts += 1
         try:
-            with self._events.span("upload", *runs):
+            with self.events.span("upload", *runs):
                 if target.deployment is None or target.whole:
                     await self._uploads.upload_missing(target, runs)
                 else:
@@ -236,17 +219,17 @@ class Phases:
                     run.rests += 1  # though some of its files may be there by now
             if self._may_retry(node, error):
                 raise
-            self._patience.explain(error)
+            self.patience.explain(error)
             for run in runs:
                 run.error = error
             if isinstance(error, DigestMismatch):
                 raise
-            there = [await self._lookups.is_published(run) for run in runs]
+            there = [await self.lookups.is_published(run) for run in runs]
             if not (all(there) or any(run.ambiguity for run in runs)):
                 raise
             if all(there):
                 self._tell_refusal(runs)
-            elif self._config.gate == "accepted":
+            elif self.config.gate == "accepted":
                 raise Undecided(runs[0].ambiguity) from error
 
     def _refuse_useless(self, runs: Iterable[PackageRun]) -> None:
@@ -257,15 +240,15 @@ class Phases:
                 problem = Problem.LATE_CHANGE if is_late else Problem.OTHER_BYTES
                 run.error = PackageError(run.planned.reason, problem=problem)
             elif not (run.attempts or run.planned.begun):
-                run.error = run.error or loss(run, self._runs.values())
+                run.error = run.error or loss(run, self.runs.values())
 
     async def _look_again(self, run: PackageRun) -> None:
         """Before the first byte leaves, the sources must still be those that were planned."""
         if run.attempts or run.sent or run.error is not None:
             return
-        change = await self._sources.change(run.planned.package)
+        change = await self.sources.change(run.planned.package)
         # What an earlier run had begun to send may have arrived since.
-        if change and not (run.planned.begun and await self._lookups.is_published(run)):
+        if change and not (run.planned.begun and await self.lookups.is_published(run)):
             run.error = ChangedMeanwhile(
                 f"{change}; nothing of it was sent",
                 hint="Make sure that no build commits or changes a manifest, and run again: "
@@ -276,7 +259,7 @@ class Phases:
         """In its turn, along with all that can go out by then. Where one of these is refused, what
         `run` can do without is left out.
         """
-        name, others, edges = run.id.ecosystem, self._runs.values(), self._graph.edges
+        name, others, edges = run.id.ecosystem, self.runs.values(), self.graph.edges
         ours = turn(Kind.UPLOAD_TURN, name, self._turns[name])
         async with wait_for_turn(ours, "slot", "the upload before it"):
             built = companions(run, others, edges)
@@ -302,7 +285,7 @@ class Phases:
                 lacks = run.published.lacks if run.published else ""
                 message = f"{f'{lacks}: ' if lacks else ''}{run.refusal}"
                 found = PackageWarning(name=WarningName.REFUSED_BUT_THERE, message=message)
-                run.warnings += tuple(self._config.levels.apply([found]))
+                run.warnings += tuple(self.config.levels.apply([found]))
 
     async def confirm(self, node: Node) -> None:
         """Ask the registry until it shows all our bytes. Of what is staged, which is not to be seen
@@ -311,17 +294,17 @@ class Phases:
         Raises DigestMismatch when it shows other bytes, Undecided when it does not show ours in
         time, and Denied or Rejected where it refuses to say.
         """
-        run = self._runs[node.package]
+        run = self.runs[node.package]
         if run.staged is None:
             try:
-                with self._events.span("confirm", run):
-                    await self._lookups.poll_until_shown(run)
+                with self.events.span("confirm", run):
+                    await self.lookups.poll_until_shown(run)
             except PackageError as error:
                 run.error = error
                 raise
-        waits = run.awaits_approval and self._graph.may_wait(run.id)
+        waits = run.awaits_approval and self.graph.may_wait(run.id)
         if run.pending_follow_up is None and not waits:
-            self._events.ended(result_of(run))
+            self.events.ended(result_of(run))
 
     async def approval(self, node: Node) -> None:
         """Ask until the registry shows what is staged, the time for it is over, or the run is
@@ -329,46 +312,39 @@ class Phases:
 
         Raises DigestMismatch when it shows other bytes.
         """
-        run = self._runs[node.package]
+        run = self.runs[node.package]
         if run.awaits_approval:
-            wait_s = self._config.wait_for_approval
-            with self._events.span("approval", run):
-                await self._lookups.poll_until_approved(run, wait_s, self._stopped)
+            wait_s = self.config.wait_for_approval
+            with self.events.span("approval", run):
+                await self.lookups.poll_until_approved(run, wait_s, self.stopped)
         if run.pending_follow_up is None:
-            self._events.ended(result_of(run))
+            self.events.ended(result_of(run))
 
     async def follow_up(self, node: Node) -> None:
         """Do what is still to follow. Raises nothing: however that ends, the package stays
         published.
         """
-        run = self._runs[node.package]
-        target = self._targets[node.package.ecosystem]
+        run = self.runs[node.package]
+        target = self.targets[node.package.ecosystem]
         if run.pending_follow_up is not None:
-            limit_s = self._config.task_timeout
+            limit_s = self.config.task_timeout
             try:
-                with self._events.span("follow-up", run):
+                with self.events.span("follow-up", run):
                     async with in_time(asyncio.timeout(limit_s)):
                         await target.follow_up(run.planned.package)
             except TimeoutError:
-                due = target.due(run.planned.package)
-                run.pending_follow_up = BuildFailed(
-                    f"{due} did not end within {limit_s:g} s",
-                    hint=BY_HAND,
-                    problem=Problem.FOLLOW_UP,
-                )
+                late = f"{target.due(run.planned.package)} did not end within {limit_s:g} s"
+                run.pending_follow_up = BuildFailed(late, hint=BY_HAND, problem=Problem.FOLLOW_UP)
             except BuildFailed as error:
                 error.hint = f"{BY_HAND} {error.hint}".rstrip()
                 error.problem = Problem.FOLLOW_UP
                 run.pending_follow_up = error
             else:
                 run.pending_follow_up = None
-        self._events.ended(result_of(run))
+        self.events.ended(result_of(run))
 
     async def wait(self, node: Node) -> None:
-        """Ask for what another job publishes. Raises PackageError, and lets what needs it know,
-        where it is not there in the end.
+        """Ask for what another job publishes until the registry shows it. Raises PackageError, and
+        lets what needs it know, where no job publishes it.
         """
-        foreign, package = self._foreign, node.package
-        with self._events.span("wait", foreign.run_of(package), detail=foreign.describe(package)):
-            if missing := await foreign.ask_until_shown(package):
-                raise PackageError(missing, problem=Problem.OTHER_JOB)
+        await self.foreign.wait(node.package)

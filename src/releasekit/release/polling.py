@@ -51,22 +51,17 @@ class Polling:
 POLLING = Polling()
 
 
+@dataclass(slots=True)
 class Lookups:
-    """Asks the registries, and keeps `published` and `visible` of each run up to date."""
+    """Asks the registries, and keeps `published` and `visible` of each run up to date; a package is
+    asked for during `patience_s`, by the clock `now_s`.
+    """
 
-    def __init__(
-        self,
-        targets: Mapping[str, Target],
-        *,
-        polling: Polling,
-        patience_s: float,
-        now_s: Callable[[], float],
-    ) -> None:
-        self._targets = targets
-        self._polling = polling
-        self._patience_s = patience_s
-        self._now_s = now_s
-        self._lags: defaultdict[str, Lag] = defaultdict(Lag)
+    targets: Mapping[str, Target]
+    polling: Polling
+    patience_s: float
+    now_s: Callable[[], float]
+    _lags: defaultdict[str, Lag] = field(default_factory=lambda: defaultdict(Lag))
 
     async def poll_until_shown(self, run: PackageRun) -> None:
         """Ask the registry until it shows all our bytes.
@@ -75,21 +70,21 @@ class Lookups:
         within the time for a package (`task-timeout`, or longer where its registry is known to take
         longer; less when the upload's own answer was lost).
         """
-        now_s = self._now_s
-        patience_s = max(self._patience_s, self._targets[run.id.ecosystem].shows_within_s)
+        now_s = self.now_s
+        patience_s = max(self.patience_s, self.targets[run.id.ecosystem].shows_within_s)
         if run.ambiguity:
-            patience_s = min(patience_s, self._polling.ambiguity_window_s)
+            patience_s = min(patience_s, self.polling.ambiguity_window_s)
         began_s, missed_s = now_s(), 0.0
         deadline = began_s + patience_s
         lag = self._lags[run.id.ecosystem]
-        first_s = lag.first_pause_s(self._polling.first_pause_s)
-        pauses = growing_pauses(first_s, max(first_s, self._polling.longest_pause_s))
+        first_s = lag.first_pause_s(self.polling.first_pause_s)
+        pauses = growing_pauses(first_s, max(first_s, self.polling.longest_pause_s))
         while trouble := await self.poll_once(run):
             missed_s = now_s() - began_s
             lag.hidden(missed_s)
             pause_s = min(next(pauses), lag.pause_s(missed_s) or math.inf)
             if now_s() + pause_s > deadline:
-                registry = self._targets[run.id.ecosystem].registry
+                registry = self.targets[run.id.ecosystem].registry
                 raise Undecided(
                     f"{registry.url}: {trouble}, {patience_s:g} s after the upload"
                     f"{run.ambiguity and f', which had ended with: {run.ambiguity}'}",
@@ -113,15 +108,15 @@ class Lookups:
         Raises DigestMismatch when it shows other bytes.
         """
         deadline = run.staged_at_s + wait_s
-        pauses = growing_pauses(self._polling.first_pause_s, self._polling.approval_pause_s)
+        pauses = growing_pauses(self.polling.first_pause_s, self.polling.approval_pause_s)
         await self._ask_again(run)
-        left_s = deadline - self._now_s()
+        left_s = deadline - self.now_s()
         while run.awaits_approval and not ending.is_set() and left_s > 0:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(next(pauses), left_s)):
                     await ending.wait()
             await self._ask_again(run)
-            left_s = deadline - self._now_s()
+            left_s = deadline - self.now_s()
 
     async def _ask_again(self, run: PackageRun) -> None:
         """A registry that cannot be asked is asked later."""
@@ -144,7 +139,7 @@ class Lookups:
     async def last_poll(self, run: PackageRun) -> None:
         """For a package whose run is being ended before it could be confirmed."""
         with contextlib.suppress(TimeoutError, PackageError):
-            async with in_time(asyncio.timeout(self._polling.last_poll_s)):
+            async with in_time(asyncio.timeout(self.polling.last_poll_s)):
                 await self.poll_once(run)
 
     async def is_published(self, run: PackageRun) -> bool:
@@ -163,7 +158,7 @@ class Lookups:
 
     async def _look_up(self, run: PackageRun) -> list[Artifact]:
         """Ask once, and return the files of ours that the registry does not show."""
-        target = self._targets[run.id.ecosystem]
+        target = self.targets[run.id.ecosystem]
         with attribute_to(run.id):
             run.published = await target.registry.lookup(run.planned.package)
         try:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from releasekit.aio import gather_all
 from releasekit.errors import PackageError
 from releasekit.model import Action, Event, Node, Outcome
+from releasekit.release.attesting import Attestations
 from releasekit.release.events import Events, Waits
 from releasekit.release.package_run import (
     CUT_OFF,
@@ -21,7 +22,7 @@ from releasekit.release.package_run import (
 )
 from releasekit.release.phases import Phases
 from releasekit.release.polling import POLLING, Lookups, Polling
-from releasekit.release.sibling_jobs import ExternalPackages, OtherJobs
+from releasekit.release.sibling_jobs import ExternalPackages
 from releasekit.release.spending import Spending, lanes_of, one_at_a_time, spending
 from releasekit.release.tasks import TaskGraph
 from releasekit.scheduler import Scheduler
@@ -63,7 +64,6 @@ class ReleaseRun:
         signing: Signing | None = None,
     ) -> None:
         self._plan = plan
-        self._targets = targets
         self._config = config
         self._patience = patience or WaitBudget.from_now(
             max_wait_s=config.max_wait, deadline_s=config.deadline
@@ -73,34 +73,13 @@ class ReleaseRun:
         }
         self._kept = {name for name, run in self._runs.items() if run.planned.action is Action.KEEP}
         self._events = Events(journal, watch, on_course)
-        self._lookups = Lookups(
-            targets, polling=polling, patience_s=config.task_timeout, now_s=self._events.now_s
-        )
+        self._lookups = Lookups(targets, polling, config.task_timeout, self._events.now_s)
         self._foreign = ExternalPackages(
-            plan,
-            self._runs,
-            wait_s=config.wait,
-            polling=polling,
-            lookups=self._lookups,
-            events=self._events,
-            others=OtherJobs(
-                config.results_directory if plan.foreign else None,
-                commit=plan.commit,
-                own=config.state_directory,
-            ),
+            plan, self._runs, config=config, lookups=self._lookups, events=self._events
         )
         self._ending = ""
         self.stopped = asyncio.Event()
-        self._graph = TaskGraph(
-            plan,
-            targets,
-            self._runs,
-            dry_run=not config.is_uploading,
-            gate=config.gate,
-            start=config.start_uploads,
-            waits_for_approval=config.wait_for_approval > 0,
-            foreign=self._foreign,
-        )
+        self._graph = TaskGraph(plan, targets, self._runs, config=config, foreign=self._foreign)
         for package, run in self._runs.items():
             run.stages = self._graph.staging_mode(package) == "always"
         self._events.on_settled = self._settled
@@ -109,9 +88,7 @@ class ReleaseRun:
         self._built = asyncio.Event()
         self._events.waits = Waits(tasks)
         known = journal.history.durations
-        lanes = lanes_of(
-            config.build_concurrency if self._graph.has_build_slots else None, config.concurrency
-        )
+        lanes = lanes_of(self._graph.build_slots, config.concurrency)
         self._scheduler = Scheduler.from_tasks(
             tasks,
             lanes=lanes,
@@ -127,9 +104,9 @@ class ReleaseRun:
             observer=self._events,
         )
         self._phases = Phases(
-            plan,
-            targets,
-            self._runs,
+            plan=plan,
+            targets=targets,
+            runs=self._runs,
             config=config,
             graph=self._graph,
             scheduler=self._scheduler,
@@ -137,10 +114,11 @@ class ReleaseRun:
             journal=journal,
             events=self._events,
             lookups=self._lookups,
+            attestations=Attestations(targets, signing, journal, config.task_timeout),
             foreign=self._foreign,
             sources=sources,
-            signing=signing,
             patience=self._patience,
+            may_upload=config.start_uploads == "ready",
         )
 
     def pause(self) -> None:

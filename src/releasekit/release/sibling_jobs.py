@@ -13,6 +13,7 @@ from releasekit.errors import PackageError, ReleasekitError
 from releasekit.graph import reachable
 from releasekit.host.files import read_file
 from releasekit.model import Action, Outcome, PlannedPackage
+from releasekit.problems import Problem
 from releasekit.release.package_run import PackageRun
 from releasekit.report import load_results
 from releasekit.report.results import MAX_BYTES
@@ -23,20 +24,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
+    from releasekit.config.config import PlanConfig
     from releasekit.model import Node, PackageId, Plan
     from releasekit.release.events import Events
-    from releasekit.release.polling import Lookups, Polling
+    from releasekit.release.polling import Lookups
 
 
 @dataclass(slots=True, kw_only=True)
 class _Awaited:
-    """One package, and those of this run `needing` it. `unmet` is what it needs itself, as far as
-    that is known here, and what is not there yet: until it is, no task asks for the package.
-    `never` says why it will not come.
+    """One package. `unmet` is what it needs itself, as far as that is known here, and what is not
+    there yet: until it is, no task asks for the package. `never` says why it will not come.
     """
 
     run: PackageRun
-    needing: list[PackageId]
     unmet: set[PackageId]
     due: asyncio.Event = field(default_factory=asyncio.Event)
     never: str = ""
@@ -50,18 +50,19 @@ class ExternalPackages:
         plan: Plan,
         runs: Mapping[PackageId, PackageRun],
         *,
-        wait_s: float,
-        polling: Polling,
+        config: PlanConfig,
         lookups: Lookups,
         events: Events,
-        others: OtherJobs,
     ) -> None:
         self._runs = runs
-        self._wait_s = wait_s
-        self._polling = polling
+        self._wait_s = config.wait
         self._lookups = lookups
         self._events = events
-        self._others = others
+        self._others = OtherJobs(
+            config.results_directory if plan.foreign else None,
+            commit=plan.commit,
+            own=config.state_directory,
+        )
         self._ending = asyncio.Event()
         self._asking = 0
         self._progress_s = 0.0
@@ -82,11 +83,7 @@ class ExternalPackages:
         for package in plan.foreign:
             planned = PlannedPackage(package=package, action=Action.PUBLISH, reason="")
             needs = {need.on for need in package.dependencies}
-            each = _Awaited(
-                run=PackageRun.from_plan(planned),
-                needing=sorted(self._dependents[package.id] & runs.keys()),
-                unmet=(needs & known) - kept,
-            )
+            each = _Awaited(run=PackageRun.from_plan(planned), unmet=(needs & known) - kept)
             self._awaited[package.id] = each
             if not each.unmet:
                 each.due.set()
@@ -137,40 +134,35 @@ class ExternalPackages:
                 each.never = each.never or f"not going to be published, as it needs {package}"
                 each.due.set()
 
-    def run_of(self, package: PackageId) -> PackageRun:
-        return self._awaited[package].run
-
-    def describe(self, package: PackageId) -> str:
-        """Why it is waited for."""
-        needing = list(map(str, self._awaited[package].needing))
-        return (
-            f"another job publishes it; {few(needing, 3)} "
+    async def wait(self, package: PackageId) -> None:
+        """Raises PackageError, and lets what needs it know, where no job publishes the package."""
+        each = self._awaited[package]
+        needing = sorted(self._dependents[package] & self._runs.keys())
+        detail = (
+            f"another job publishes it; {few(list(map(str, needing)), 3)} "
             f"{'needs' if len(needing) == 1 else 'need'} it; for up to {seconds(self._wait_s)}"
         )
-
-    async def ask_until_shown(self, package: PackageId) -> str:
-        """Why the registry does not show it in the end, of which what needs it is told; empty where
-        it does.
-        """
-        each = self._awaited[package]
-        await each.due.wait()
-        self._asking += 1
-        try:
-            missing = await self._until_shown(each)
-        finally:
-            self._asking -= 1
-        if each.run.visible:
-            self.shown(package)
-        elif not self._ending.is_set():
-            for dependent in each.needing:
-                self._runs[dependent].lacks[package] = missing
-            self.lost(package)
-        return missing
+        with self._events.span("wait", each.run, detail=detail):
+            await each.due.wait()
+            self._asking += 1
+            try:
+                missing = await self._until_shown(each)
+            finally:
+                self._asking -= 1
+            if each.run.visible:
+                self.shown(package)
+                return
+            if not self._ending.is_set():
+                for dependent in needing:
+                    self._runs[dependent].lacks[package] = missing
+                self.lost(package)
+            raise PackageError(missing, problem=Problem.OTHER_JOB)
 
     async def _until_shown(self, each: _Awaited) -> str:
         """Why it is not there in the end."""
         began_s = self._events.now_s()
-        pauses = growing_pauses(self._polling.first_pause_s, self._polling.foreign_pause_s)
+        polling = self._lookups.polling
+        pauses = growing_pauses(polling.first_pause_s, polling.foreign_pause_s)
         before = ""
         while not self._ending.is_set():
             ended = each.never or await self._others.ended_without(each.run.id)
@@ -185,7 +177,7 @@ class ExternalPackages:
             if ended or waited_s >= self._wait_s:
                 there = f"not on its registry after {seconds(self._wait_s)}: {trouble}"
                 return ended or there.removesuffix(": ")
-            pause_s = max(next(pauses), self._asking / self._polling.foreign_per_s)
+            pause_s = max(next(pauses), self._asking / polling.foreign_per_s)
             if trouble != before:
                 self._events.waiting(each.run, pause_s, trouble or "it is not there yet")
             before = trouble

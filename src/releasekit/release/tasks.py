@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, get_args
 
 from releasekit.graph import reachable
 from releasekit.model import Action, DependencyKind, Node, PackageId, Phase
@@ -13,6 +13,7 @@ from releasekit.scheduler import Task
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
+    from releasekit.config.config import PlanConfig
     from releasekit.config.values import StageMode
     from releasekit.ecosystems.interface import Target
     from releasekit.model import Package, Plan
@@ -35,18 +36,13 @@ class TaskGraph:
         targets: Mapping[str, Target],
         runs: Mapping[PackageId, PackageRun],
         *,
-        dry_run: bool,
-        gate: Literal["visible", "accepted"],
-        start: Literal["ready", "built"],
-        waits_for_approval: bool,
+        config: PlanConfig,
         foreign: ExternalPackages,
     ) -> None:
         self._plan = plan
         self._targets = targets
         self._runs = runs
-        self._dry_run = dry_run
-        self._wait_until = gate
-        self._waits_for_approval = waits_for_approval
+        self._config = config
         self._foreign = foreign
         self._kept = {name for name, run in runs.items() if run.planned.action is Action.KEEP}
         self.edges = {
@@ -55,11 +51,12 @@ class TaskGraph:
         }
         found = tuple(batches_of(plan, targets))
         self.batches = {Node("build", each.packages[0]): each for each in found}
-        # A slot would only keep what is built from being taken.
-        self.has_build_slots = not any(each.is_of_one_tool for each in found)
+        # A slot would only keep what one tool builds from being taken.
+        has_slots = not any(each.is_of_one_tool for each in found)
+        self.build_slots = config.build_concurrency if has_slots else None
         self._built_by = {on: node for node, each in self.batches.items() for on in each.packages}
-        self.uploads = {} if dry_run else self._uploads()
-        first = next(iter(self.uploads), None) if start == "built" else None
+        self.uploads = self._uploads() if config.is_uploading else {}
+        first = next(iter(self.uploads), None) if config.start_uploads == "built" else None
         self._hold = Node("hold", first.package) if first else None
 
     def tasks(self) -> list[Task[Node]]:
@@ -68,7 +65,7 @@ class TaskGraph:
         in plan order, each package with all its phases.
         """
         tasks = self._builds()
-        if not self._dry_run:
+        if self._config.is_uploading:
             tasks += self._attestations()
             tasks += self._holds()
             tasks += self._transfers()
@@ -102,7 +99,7 @@ class TaskGraph:
         """Whether this run waits for its approval, should it be staged."""
         action = self._runs[package].planned.action
         staged = action is Action.AWAIT or self.staging_mode(package) != "never"
-        return staged and action is not Action.KEEP and self._waits_for_approval
+        return staged and action is not Action.KEEP and self._config.wait_for_approval > 0
 
     def _attested(self, packages: Collection[PackageId]) -> set[Node]:
         """The tasks after which these have their attestations."""
@@ -163,7 +160,7 @@ class TaskGraph:
         beside = on.ecosystem == package.ecosystem and self.staging_mode(package) != "never"
         if not beside and self.may_wait(on):
             return Node("approval", on)
-        accepted = self._wait_until == "accepted" and on in sent_by
+        accepted = self._config.gate == "accepted" and on in sent_by
         return sent_by[on] if accepted else Node("confirm", on)
 
     def _approvals(self) -> list[Task[Node]]:
@@ -215,7 +212,7 @@ class TaskGraph:
         tasks = []
         for node, batch in self.batches.items():
             needs = {self._built_by[on] for on in batch.needs if on in self._built_by}
-            if not self._dry_run:
+            if self._config.is_uploading:
                 needs |= {self.shown(on) for on in batch.absent}
             elif batch.absent:
                 # A dry run builds what it can; the registry's version may be good enough.
