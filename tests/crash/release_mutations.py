@@ -59,7 +59,7 @@ PHASES = mutants(
         ),
         "dependents go on in ambiguity": never("Phases.upload", "self.config.gate == 'accepted'"),
         "what was refused is sent": never(
-            "Phases._refuse_useless", "run.planned.action is Action.REFUSE"
+            "Phases._check_before", "run.planned.action is Action.REFUSE"
         ),
         "a batch that is built in part is uploaded": never(
             "Phases.hold", "(reason := held_back(...))"
@@ -72,7 +72,7 @@ UPLOADING = mutants(
     "release/uploading",
     {
         "no look at the registry before another attempt": never(
-            "Uploads.upload_missing", "run.attempts > 1 or run.ambiguity"
+            "_find_missing", "run.attempts > 1 or run.ambiguity"
         ),
         "no intent before the first byte": without(
             "Uploads.upload_missing", "await self._intend(...)"
@@ -229,7 +229,9 @@ RELEASE = mutants(
         "nobody confirms what was in flight": change(
             "ReleaseRun.__init__", "{'confirm', 'approval', 'follow-up'}", "{'follow-up'}"
         ),
-        "two things at a time": never("ReleaseRun.__init__", "one_at_a_time(...)"),
+        "two things at a time": never(
+            "ReleaseRun.__init__", "lanes['upload'] == lanes['build'] == 1 and not plan.foreign"
+        ),
         "no last look when the run is ended": change("ReleaseRun.run", "run.unconfirmed", "False"),
         "an outcome is told before it is final": never("ReleaseRun._failed", "run.unconfirmed"),
     },
@@ -282,7 +284,9 @@ MAKE = mutants(
 SECOND_LOOK = mutants(
     "release/phases",
     {
-        "sources are not looked at again": without("Phases.upload", "await self._look_again(run)"),
+        "sources are not looked at again": without(
+            "Phases._check_before", "await self._look_again(run)"
+        ),
         "what goes along is not looked at again": without(
             "Phases._upload_together", "await self._look_again(companion)"
         ),

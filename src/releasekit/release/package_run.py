@@ -223,9 +223,7 @@ _PROBLEMS: Final = {Outcome.BLOCKED: Problem.BLOCKED, Outcome.CANCELLED: Problem
 
 
 def held_back(runs: Iterable[PackageRun]) -> str:
-    """Why `start-uploads: built` keeps all of these from being uploaded; empty where it does not.
-    Of what failed, only what was to be sent counts.
-    """
+    """Why `start-uploads: built` keeps these from being uploaded; empty where it does not."""
     failed = [str(run.id) for run in runs if run.error is not None and run.planned.action in SENT]
     if not failed:
         return ""

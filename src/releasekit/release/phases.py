@@ -49,7 +49,7 @@ from releasekit.state.lock_order import Kind, turn
 from releasekit.state.pins import EphemeralPin
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
     from releasekit.config.config import PlanConfig
     from releasekit.ecosystems.interface import Target
@@ -197,14 +197,7 @@ class Phases:
         """
         runs = [self.runs[package] for package in self.graph.uploads[node]]
         target = self.targets[node.package.ecosystem]
-        self._refuse_useless(runs)
-        if all(run.error is None for run in runs):
-            needs = [self.runs[on] for run in runs for on in self.graph.edges[run.id]]
-            block_on_staged(runs, needs, mode=self.graph.staging_mode(node.package))
-        for run in runs:
-            await self._look_again(run)
-            if run.error is not None:
-                raise fail_together(run, runs)
+        await self._check_before(runs)
         for run in runs:
             run.attempts += 1
         try:
@@ -214,9 +207,9 @@ class Phases:
                 else:
                     await self._upload_together(target, runs[0])
         except PackageError as error:
-            if isinstance(error, CircuitOpen):
-                for run in runs:
-                    run.rests += 1  # though some of its files may be there by now
+            for run in runs:
+                # Some of its files may be there by now, all the same.
+                run.rests += isinstance(error, CircuitOpen)
             if self._may_retry(node, error):
                 raise
             self.patience.explain(error)
@@ -232,8 +225,10 @@ class Phases:
             elif self.config.gate == "accepted":
                 raise Undecided(runs[0].ambiguity) from error
 
-    def _refuse_useless(self, runs: Iterable[PackageRun]) -> None:
-        """What the plan refuses, and what is of no use without something that failed."""
+    async def _check_before(self, runs: Sequence[PackageRun]) -> None:
+        """Raises PackageError for what the plan refuses, what is of no use without something that
+        failed, what cannot wait beside what it needs, and sources that have changed.
+        """
         for run in runs:
             if run.planned.action is Action.REFUSE:
                 is_late = any(it.name is WarningName.LATE_CHANGE for it in run.planned.warnings)
@@ -241,6 +236,13 @@ class Phases:
                 run.error = PackageError(run.planned.reason, problem=problem)
             elif not (run.attempts or run.planned.begun):
                 run.error = run.error or loss(run, self.runs.values())
+        if all(run.error is None for run in runs):
+            needs = [self.runs[on] for run in runs for on in self.graph.edges[run.id]]
+            block_on_staged(runs, needs, mode=self.graph.staging_mode(runs[0].id))
+        for run in runs:
+            await self._look_again(run)
+            if run.error is not None:
+                raise fail_together(run, runs)
 
     async def _look_again(self, run: PackageRun) -> None:
         """Before the first byte leaves, the sources must still be those that were planned."""
@@ -256,9 +258,7 @@ class Phases:
             )
 
     async def _upload_together(self, target: Target, run: PackageRun) -> None:
-        """In its turn, along with all that can go out by then. Where one of these is refused, what
-        `run` can do without is left out.
-        """
+        """In its turn, along with all that can go out by then."""
         name, others, edges = run.id.ecosystem, self.runs.values(), self.graph.edges
         ours = turn(Kind.UPLOAD_TURN, name, self._turns[name])
         async with wait_for_turn(ours, "slot", "the upload before it"):

@@ -64,11 +64,9 @@ class Lookups:
     _lags: defaultdict[str, Lag] = field(default_factory=lambda: defaultdict(Lag))
 
     async def poll_until_shown(self, run: PackageRun) -> None:
-        """Ask the registry until it shows all our bytes.
-
-        Raises DigestMismatch when it shows other bytes, and Undecided when it does not show ours
-        within the time for a package (`task-timeout`, or longer where its registry is known to take
-        longer; less when the upload's own answer was lost).
+        """Raises Undecided when it does not show all our bytes within the time for a package
+        (`task-timeout`, or longer where its registry is known to take longer; less when the
+        upload's own answer was lost).
         """
         now_s = self.now_s
         patience_s = max(self.patience_s, self.targets[run.id.ecosystem].shows_within_s)
@@ -102,11 +100,7 @@ class Lookups:
     async def poll_until_approved(
         self, run: PackageRun, wait_s: float, ending: asyncio.Event
     ) -> None:
-        """Ask until the registry shows what is staged, for `wait_s` since then, or until the run is
-        `ending`; at least once.
-
-        Raises DigestMismatch when it shows other bytes.
-        """
+        """For `wait_s` since it was staged, or until the run is `ending`; at least once."""
         deadline = run.staged_at_s + wait_s
         pauses = growing_pauses(self.polling.first_pause_s, self.polling.approval_pause_s)
         await self._ask_again(run)

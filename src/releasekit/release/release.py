@@ -23,7 +23,7 @@ from releasekit.release.package_run import (
 from releasekit.release.phases import Phases
 from releasekit.release.polling import POLLING, Lookups, Polling
 from releasekit.release.sibling_jobs import ExternalPackages
-from releasekit.release.spending import Spending, lanes_of, one_at_a_time, spending
+from releasekit.release.spending import Spending, lanes_of, spending
 from releasekit.release.tasks import TaskGraph
 from releasekit.scheduler import Scheduler
 from releasekit.scheduler.controls import CANCEL_GRACE_S
@@ -99,7 +99,8 @@ class ReleaseRun:
             # A dry run prepares nothing: its builds are all that it does.
             preparing={"build", "attest", "hold"} if config.is_uploading else (),
             completing={"confirm", "approval", "follow-up"},
-            sequential=one_at_a_time(lanes, waits_for_jobs=bool(plan.foreign)),
+            # With one slot for all lanes, what other jobs wait for would wait for these jobs.
+            sequential=lanes["upload"] == lanes["build"] == 1 and not plan.foreign,
             patience=self._patience,
             observer=self._events,
         )
@@ -201,7 +202,9 @@ class ReleaseRun:
         return results_of(self._runs, self._graph.edges, ending)
 
     def _settled(self, node: Node) -> None:
-        self._foreign.settled(node, shown_by=self._graph.shown)
+        run = self._runs.get(node.package)
+        if run is not None and node == self._graph.shown(run.id):
+            self._foreign.settled(run)
         self._unbuilt.discard(node)
         if not self._unbuilt:
             self._built.set()

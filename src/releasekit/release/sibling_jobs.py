@@ -21,11 +21,11 @@ from releasekit.report.text import few, seconds
 from releasekit.text.escape import clip
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from releasekit.config.config import PlanConfig
-    from releasekit.model import Node, PackageId, Plan
+    from releasekit.model import PackageId, Plan
     from releasekit.release.events import Events
     from releasekit.release.polling import Lookups
 
@@ -105,11 +105,8 @@ class ExternalPackages:
         self._progress_s = self._events.now_s()
         self._met(package)
 
-    def settled(self, node: Node, *, shown_by: Callable[[PackageId], Node]) -> None:
-        """A task has ended; after the one that shows it, nothing more becomes of a package here."""
-        run = self._runs.get(node.package)
-        if run is None or node != shown_by(run.id):
-            return
+    def settled(self, run: PackageRun) -> None:
+        """Nothing more becomes of a package of this run."""
         if run.visible:
             self.shown(run.id)
         elif run.unconfirmed or run.awaits_approval:

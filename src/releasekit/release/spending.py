@@ -53,11 +53,6 @@ def lanes_of(builds: int | None, uploads: int) -> dict[str, int | None]:
     }
 
 
-def one_at_a_time(lanes: Mapping[str, int | None], *, waits_for_jobs: bool) -> bool:
-    """Whether one slot serves all lanes: what other jobs wait for may not wait for them."""
-    return lanes["upload"] == lanes["build"] == 1 and not waits_for_jobs
-
-
 def spending(
     events: Events,
     book: Metrics,

@@ -51,7 +51,7 @@ class TaskGraph:
         }
         found = tuple(batches_of(plan, targets))
         self.batches = {Node("build", each.packages[0]): each for each in found}
-        # A slot would only keep what one tool builds from being taken.
+        # A slot would only keep what is built from being taken.
         has_slots = not any(each.is_of_one_tool for each in found)
         self.build_slots = config.build_concurrency if has_slots else None
         self._built_by = {on: node for node, each in self.batches.items() for on in each.packages}

@@ -43,11 +43,8 @@ class Uploads:
         release: dict[Package, Sequence[Artifact]] = {}
         sending = []
         for run in runs:
-            if run.attempts > 1 or run.ambiguity:
-                with attribute_to(run.id):
-                    run.published = await target.registry.lookup(run.planned.package)
-            if wanted := _find_wanted(run, whole=target.single_upload):
-                release[run.planned.package] = wanted
+            if missing := await _find_missing(target, run):
+                release[run.planned.package] = missing
                 sending.append(run)
         if not sending:
             return
@@ -124,13 +121,16 @@ class Uploads:
         return {}
 
 
-def _find_wanted(run: PackageRun, *, whole: bool) -> Sequence[Artifact]:
+async def _find_missing(target: Target, run: PackageRun) -> Sequence[Artifact]:
     """What the registry lacks; a deployment takes no version in parts, and what is missing beside
     the files is made with all of them.
     """
+    if run.attempts > 1 or run.ambiguity:
+        with attribute_to(run.id):
+            run.published = await target.registry.lookup(run.planned.package)
     missing = missing_artifacts(run)
     if run.sent:
         return ()
     if run.published is not None and run.published.lacks:
         return run.artifacts
-    return run.artifacts if missing and whole else missing
+    return run.artifacts if missing and target.single_upload else missing
