@@ -32,7 +32,7 @@ _RELEASING: Final = {
     "at the build": "releasekit.release.phases:Phases.build",
     "at the upload": "releasekit.release.phases:Phases.upload",
     "at the intent": "releasekit.release.uploading:Uploads._intend",
-    "at the delivery": "releasekit.release.uploading:Uploads.upload_or_stage",
+    "as files are sent": "releasekit.release.uploading:Uploads.upload_or_stage",
     "as the end is put on record": "releasekit.state.journal:Journal.run_ended",
     "as results are written": "releasekit.cli.publish:tell",
 }

@@ -36,9 +36,7 @@ class Uploads:
         self, target: Target, runs: Sequence[PackageRun], companions: Sequence[PackageRun] = ()
     ) -> None:
         """Send what the registry lacks of `runs` and, unless that is nothing, all of `companions`.
-        Each run keeps how that ended: what is unclear, what was refused, and what waits.
-
-        Raises PackageError.
+        Each run keeps what is unclear, refused, or waits by then. Raises PackageError.
         """
         release: dict[Package, Sequence[Artifact]] = {}
         sending = []
