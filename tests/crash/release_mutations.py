@@ -59,7 +59,7 @@ PHASES = mutants(
         ),
         "dependents go on in ambiguity": never("Phases.upload", "self.config.gate == 'accepted'"),
         "what was refused is sent": never(
-            "Phases._check_before", "run.planned.action is Action.REFUSE"
+            "Phases._check_before_upload", "run.planned.action is Action.REFUSE"
         ),
         "a batch that is built in part is uploaded": never(
             "Phases.hold", "(reason := held_back(...))"
@@ -285,7 +285,7 @@ SECOND_LOOK = mutants(
     "release/phases",
     {
         "sources are not looked at again": without(
-            "Phases._check_before", "await self._look_again(run)"
+            "Phases._check_before_upload", "await self._look_again(run)"
         ),
         "what goes along is not looked at again": without(
             "Phases._upload_together", "await self._look_again(companion)"

@@ -68,8 +68,8 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True, eq=False)
 class Phases:
-    """Each may be called again after any failure, and after a restart; none is once the run is
-    `stopped`. It `may_upload` from `hold` on.
+    """Each may be called again after any failure, and after a restart; once the run is `stopped`,
+    none is. It `may_upload` from `hold` on.
     """
 
     plan: Plan
@@ -197,7 +197,7 @@ class Phases:
         """
         runs = [self.runs[package] for package in self.graph.uploads[node]]
         target = self.targets[node.package.ecosystem]
-        await self._check_before(runs)
+        await self._check_before_upload(runs)
         for run in runs:
             run.attempts += 1
         try:
@@ -225,7 +225,7 @@ class Phases:
             elif self.config.gate == "accepted":
                 raise Undecided(runs[0].ambiguity) from error
 
-    async def _check_before(self, runs: Sequence[PackageRun]) -> None:
+    async def _check_before_upload(self, runs: Sequence[PackageRun]) -> None:
         """Raises PackageError for what the plan refuses, what is of no use without something that
         failed, what cannot wait beside what it needs, and sources that have changed.
         """
