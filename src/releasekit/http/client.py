@@ -75,7 +75,7 @@ def http_client(
                 # A registry may work on an upload for a while after its last byte. Waiting for a
                 # turn in our own pool has no limit: it says nothing about the registry.
                 "timeout": httpx.Timeout(60.0, connect=15.0, pool=None),
-                # Only send_on and download follow redirects: they check where these lead.
+                # Only `send` and `download` follow redirects: they check where these lead.
                 "follow_redirects": False,
             },
         )
@@ -166,26 +166,32 @@ async def send(
     *,
     circuit: Circuit | None = None,
     max_bytes: int = MAX_RESPONSE_BYTES,
+    follow_redirects: bool = False,
 ) -> httpx.Response:
-    """One attempt, with any status; the answer is read, up to `max_bytes`.
+    """One attempt, with any status; the answer is read, up to `max_bytes`. Redirects are followed
+    on request, and never with credentials to another origin.
 
     Raises Transient for everything that can break on the way, Rejected for an answer that is too
-    large and for a certificate that does not verify.
+    large, for a certificate that does not verify and for a redirect that is not safe.
     """
-    async with contextlib.nullcontext(0.0) if circuit is None else circuit.turn() as sent_s:
-        try:
-            answer = await client.send(request, stream=True)
+    for _ in range(MAX_REDIRECTS):
+        async with contextlib.nullcontext(0.0) if circuit is None else circuit.turn() as sent_s:
             try:
-                response = with_body(answer, await read_body(answer, max_bytes))
-            finally:
-                await answer.aclose()
-        except httpx.TransportError as error:
-            if circuit is not None and (circuit.reached or not _finds_nobody(request, error)):
-                circuit.record_failure(_describe(error))
-            raise transport_error(request, error) from error
-        if circuit is not None:
-            circuit.record_answer(response, sent_s)
-        return response
+                answer = await client.send(request, stream=True)
+                try:
+                    response = with_body(answer, await read_body(answer, max_bytes))
+                finally:
+                    await answer.aclose()
+            except httpx.TransportError as error:
+                if circuit is not None and (circuit.reached or not _finds_nobody(request, error)):
+                    circuit.record_failure(_describe(error))
+                raise transport_error(request, error) from error
+            if circuit is not None:
+                circuit.record_answer(response, sent_s)
+        if response.next_request is None or not follow_redirects:
+            return response
+        request = follow_redirect(request, response.next_request)
+    raise _end_redirects(request)
 
 
 async def request_with_retry(
@@ -206,31 +212,14 @@ async def request_with_retry(
 
     async def attempt() -> httpx.Response:
         request = client.build_request(method, url, headers=headers)
-        response = await send_on(client, request, circuit=policy.circuit, max_bytes=max_bytes)
+        response = await send(
+            client, request, circuit=policy.circuit, max_bytes=max_bytes, follow_redirects=True
+        )
         if is_passing(response.status_code):
             check(response, describe_request(response.request), redact=policy.redact)
         return response
 
     return await retry(attempt, policy)
-
-
-async def send_on(
-    client: httpx.AsyncClient,
-    request: httpx.Request,
-    *,
-    circuit: Circuit | None = None,
-    max_bytes: int = MAX_RESPONSE_BYTES,
-) -> httpx.Response:
-    """As `send`, with redirects followed (never with credentials to another origin)."""
-    for _ in range(MAX_REDIRECTS):
-        response = await send(client, request, circuit=circuit, max_bytes=max_bytes)
-        if response.next_request is None:
-            return response
-        request = follow_redirect(request, response.next_request)
-    raise Rejected(
-        f"{describe_request(request)}: more than {MAX_REDIRECTS} redirects",
-        problem=Problem.WRONG_ADDRESS,
-    )
 
 
 async def download(
@@ -260,10 +249,7 @@ async def download(
                 await response.aclose()
     except httpx.TransportError as error:
         raise transport_error(request, error) from error
-    raise Rejected(
-        f"{describe_request(request)}: more than {MAX_REDIRECTS} redirects",
-        problem=Problem.WRONG_ADDRESS,
-    )
+    raise _end_redirects(request)
 
 
 async def _store(
@@ -292,6 +278,13 @@ async def _store(
                 each.update(piece)
     return Artifact(
         path=into, size=size, digests={name: each.hexdigest() for name, each in hashes.items()}
+    )
+
+
+def _end_redirects(request: httpx.Request) -> Rejected:
+    return Rejected(
+        f"{describe_request(request)}: more than {MAX_REDIRECTS} redirects",
+        problem=Problem.WRONG_ADDRESS,
     )
 
 

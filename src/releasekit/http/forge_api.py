@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import Transient
 from releasekit.http.answers import check, message_of, retry_after
-from releasekit.http.client import send, send_on
+from releasekit.http.client import send
 from releasekit.http.origins import describe_request, require_safe
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class ForgeApi:
         request = self.http.build_request(
             method, url, headers={**self.log_in(), **(headers or {})}, content=content
         )
-        response = await (send_on if redirected else send)(self.http, request, max_bytes=MAX_BYTES)
+        response = await send(self.http, request, max_bytes=MAX_BYTES, follow_redirects=redirected)
         asked_s = _limited(response)
         if asked_s is not None:
             said = message_of(response, redact=self.redact)

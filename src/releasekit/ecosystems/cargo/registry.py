@@ -392,7 +392,7 @@ class SparseRegistry(Resource):
             },
             timeout=UPLOAD_TIMEOUT,
         )
-        return await self._server.send(request)
+        return await self._server.send_once(request)
 
     async def _find_endpoints(self, what: str) -> CargoEndpoints:
         """What config.json says; read once, and never from crates.io.

@@ -139,7 +139,7 @@ class Deployments:
             headers=self.header,
             timeout=_UPLOAD_TIMEOUT,
         )
-        response = await self.server.send(request)
+        response = await self.server.send_once(request)
         if not self.server.accept(response, what):
             raise Rejected(f"{what}: HTTP {response.status_code}")
         identifier = response.content[:1000].decode("utf-8", "replace").strip()
@@ -195,7 +195,7 @@ class Deployments:
         request = self.server.http.build_request(
             method, self._endpoint(f"deployment/{identifier}"), headers=self.header
         )
-        return await self.server.send(request)
+        return await self.server.send_once(request)
 
     def _endpoint(self, path: str) -> httpx.URL:
         return self.server.at(f"api/v1/publisher/{path}")

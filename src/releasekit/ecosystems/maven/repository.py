@@ -453,7 +453,7 @@ class Repository:
             url = self._server.at(f"{collection}/")
             headers = self._login.header()
             request = self._server.http.build_request("MKCOL", url, headers=headers)
-            response = await self._server.send(request)
+            response = await self._server.send_once(request)
             # 409: the collection above is missing too.
             known = {*_EXISTING, *_NO_WEBDAV} | ({HTTPStatus.CONFLICT} if orphaned else set())
             if response.status_code not in known:

@@ -163,7 +163,7 @@ class NpmApproval:
         if code:
             headers["npm-otp"] = code
         request = self._server.http.build_request(method, self._server.at(path), headers=headers)
-        response = await self._server.send(request)
+        response = await self._server.send_once(request)
         what = f"{waiting.name} {waiting.version}"
         if response.is_success:
             if "html" in response.headers.get("Content-Type", ""):

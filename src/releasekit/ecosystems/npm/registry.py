@@ -279,7 +279,7 @@ class NpmRegistry:
         (artifact,) = artifacts  # a package is one tarball
         if self._stage_only:
             raise StageOnly(f"{package}: {self._stage_only}", hint=STAGES_ONLY)
-        response, tag = await self.send(package, artifact, "publish")
+        response, tag = await self.send_tarball(package, artifact, "publish")
         words = self.server.words(response)
         if response.status_code in {403, 409} and is_held_already(words):
             with maybe_stored():
@@ -299,7 +299,7 @@ class NpmRegistry:
                 self._refused_tags[package.id.name] = tag
                 raise
 
-    async def send(
+    async def send_tarball(
         self, package: Package, artifact: Artifact, command: Command
     ) -> tuple[httpx.Response, str]:
         """The answer, success or not, and the dist-tag that was sent along."""
@@ -318,7 +318,7 @@ class NpmRegistry:
             access=self.access,
             usual=text_in(self.usual.get(package.id.name, {}), "access"),
         )
-        return await self.server.send(request), tag
+        return await self.server.send_once(request), tag
 
     async def find_hidden(self, package: Package) -> HiddenVersion | None:
         """What waits for approval under this version. Raises Denied where the identity of this run

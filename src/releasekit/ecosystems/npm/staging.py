@@ -188,7 +188,7 @@ class NpmStaging:
 
     async def _stage(self, package: Package, artifact: Artifact) -> Staged:
         server = self._registry.server
-        response, tag = await self._registry.send(package, artifact, "stage")
+        response, tag = await self._registry.send_tarball(package, artifact, "stage")
         try:
             accepted = STAGE_ANSWERS.accept(response, str(package), redact=server.redact)
         except Rejected as error:

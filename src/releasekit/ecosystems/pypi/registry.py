@@ -495,7 +495,7 @@ class PackageIndex:
         else:
             request.stream = BatchedStream(request.stream)
         async with self._slots:
-            return await self._server.send(request)
+            return await self._server.send_once(request)
 
     async def _get_page(self, package: Package) -> httpx.Response:
         index, headers = self.index_url, dict(simple_index.HEADERS)

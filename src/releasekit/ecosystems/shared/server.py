@@ -38,7 +38,7 @@ MAX_FILE_BYTES: Final = 64 * 1024 * 1024
 
 
 class RegistryClient:
-    """`http` makes requests for `send`. Once the server is down, every request fails."""
+    """`http` makes requests for `send_once`. Once the server is down, every request fails."""
 
     def __init__(self, url: httpx.URL, answers: ResponseRules, services: Services) -> None:
         self.url = url
@@ -89,7 +89,7 @@ class RegistryClient:
 
         return await client.retry(attempt, self._policy)
 
-    async def send(self, request: httpx.Request) -> httpx.Response:
+    async def send_once(self, request: httpx.Request) -> httpx.Response:
         """One attempt, for the scheduler to retry."""
         try:
             return await client.send(self.http, request, circuit=self.circuit)
@@ -100,11 +100,11 @@ class RegistryClient:
             raise Transient(str(error), ambiguous=True, hint=error.hint) from error
 
     async def send_paced(self, make_request: Callable[[], httpx.Request]) -> httpx.Response:
-        """As `send`, for one file of many: after too many requests, this one is sent again at the
-        reduced pace, rather than all files of the package.
+        """As `send_once`, for one file of many: after too many requests, this one is sent again at
+        the reduced pace, rather than all files of the package.
         """
         while True:
-            response = await self.send(make_request())
+            response = await self.send_once(make_request())
             too_many = "slowed_down" in response.extensions
             waits = retry_after(response) is not None  # for longer than a slot is held
             if not too_many or waits or self.circuit.refusals > self._policy.max_retries:
