@@ -65,7 +65,7 @@ MOST_TOLD: Final = 25
 INTERRUPTED: Final = 130
 
 
-class Changes(TypedDict, total=False):
+class ErrorFields(TypedDict, total=False):
     """What `ReleasekitError.with_` can change."""
 
     message: str
@@ -95,7 +95,7 @@ class ReleasekitError(Exception):
         self.status: Final = status
         self.others: Final[tuple[ReleasekitError, ...]] = ()
 
-    def with_(self, **changes: Unpack[Changes]) -> Self:
+    def with_(self, **changes: Unpack[ErrorFields]) -> Self:
         """An error like this one, with the same cause, but for `changes`."""
         return _copy(self, changes)
 
@@ -311,7 +311,7 @@ class Undecided(PackageError):
     general = Problem.UNDECIDED
 
 
-class TransientChanges(Changes, total=False):
+class TransientFields(ErrorFields, total=False):
     """What `Transient.with_` can change."""
 
     ambiguous: bool
@@ -357,7 +357,7 @@ class Transient(PackageError):
         self.ambiguous: Final = ambiguous
         self.contended: Final = contended
 
-    def with_(self, **changes: Unpack[TransientChanges]) -> Self:
+    def with_(self, **changes: Unpack[TransientFields]) -> Self:
         return _copy(self, changes)
 
 
