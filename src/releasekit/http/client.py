@@ -146,7 +146,7 @@ async def retry(attempt: Callable[[], Awaitable[T]], policy: RetryPolicy) -> T:
             ) from error
         except Transient as error:
             counts = not isinstance(error, CircuitOpen)
-            attempts = before + counts
+            attempts = before + 1 if counts else 0
             if error.slowed_down and circuit is not None:
                 attempts = circuit.refusals  # while others get through, so does this one
             # Where the server has never answered, a waiting caller should know soon.

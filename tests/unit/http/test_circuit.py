@@ -15,7 +15,7 @@ from releasekit.ecosystems.maven.repository import ANSWERS
 from releasekit.ecosystems.shared.server import RegistryClient
 from releasekit.errors import CircuitOpen, Transient
 from releasekit.http.circuit import Circuit
-from releasekit.http.client import RetryPolicy, http_client, request_with_retry
+from releasekit.http.client import RetryPolicy, http_client, request_with_retry, retry
 from releasekit.http.credentials import Credentials, snapshot
 from releasekit.scheduler.retries import WaitBudget
 
@@ -195,6 +195,22 @@ def test_one_page_that_is_always_refused_is_no_limit_of_the_registry(status: int
     assert requests == 4
     assert refused_s < 10
     assert lasted_s < 2 * 300 * 0.05
+
+
+def test_an_outage_is_waited_for_after_any_number_of_refusals() -> None:
+    """R12: while others got through, what was refused was asked for more often than `max-retries`;
+    to find the circuit open is still no attempt.
+    """
+    troubles = [Transient("HTTP 429", slowed_down=True) for _ in range(3)]
+    troubles.append(CircuitOpen("down", retry_after=5.0))
+
+    async def attempt() -> str:
+        if troubles:
+            raise troubles.pop(0)
+        return "there"
+
+    policy = RetryPolicy(max_retries=1, circuit=Circuit("registry"))
+    assert virtual_time.run(retry(attempt, policy)) == "there"
 
 
 def test_each_attempt_at_an_upload_slows_down_no_further(tmp_path: Path) -> None:
