@@ -167,7 +167,9 @@ class ApprovalRun:
                     return await self._await_visible(name)
                 failures += 1
                 now_s = asyncio.get_running_loop().time()
-                backoff = self._terms.retry.decide(error, attempts=failures, now_s=now_s)
+                backoff = self._terms.retry.decide(
+                    error, attempts=failures, now_s=now_s, pace=failures - 1
+                )
                 delay_s = backoff.draw(self._rng) if backoff else math.inf
                 if now_s + delay_s > until:
                     raise

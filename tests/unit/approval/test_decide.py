@@ -19,7 +19,7 @@ from releasekit.approval.decide import (
     reject,
 )
 from releasekit.approval.review import Examined, examine
-from releasekit.errors import Denied, PackageError, Rejected, Transient
+from releasekit.errors import CircuitOpen, Denied, PackageError, Rejected, Transient
 from releasekit.model import PackageId
 from releasekit.scheduler.retries import Retry
 
@@ -205,6 +205,17 @@ def test_trouble_that_lasts_is_no_failure() -> None:
     endings = story.approved()
     assert states(endings) == {"core": "unknown"}
     assert len(story.registry.sent) == 3
+
+
+def test_an_open_circuit_is_waited_for_no_longer_than_other_trouble() -> None:
+    """R12: the pauses double once for each attempt before."""
+    took_s = []
+    for kind in (Transient, CircuitOpen):
+        story = Story({"core": ()})
+        story.registry.trouble = [kind("down", retry_after=0.0) for _ in range(2)]
+        assert states(story.approved()) == {"core": "approved"}
+        took_s.append(story.took_s)
+    assert took_s[0] == took_s[1] > 0
 
 
 def test_who_may_not_approve_is_told_at_once() -> None:
