@@ -248,18 +248,17 @@ class Scheduler(Generic[K]):
         """
         return self._retries[self._frontier.lane_of(name)].decide(
             error,
-            attempts=self._count_attempts(name, error),
+            attempts=self._attempts[name] - self._spared[name] - self._is_spared(name, error),
             now_s=asyncio.get_running_loop().time(),
         )
 
-    def _count_attempts(self, name: K, error: BaseException) -> int:
-        """Attempts that meet an open circuit do not count, nor does the first contended one."""
-        contended = isinstance(error, Transient) and error.contended and self._turns.contended(name)
-        return (
-            self._attempts[name]
-            - self._spared[name]
-            - (contended or isinstance(error, CircuitOpen))
-        )
+    def _is_spared(self, name: K, error: BaseException) -> bool:
+        """Whether the running attempt does not count: it met an open circuit, or failed because
+        of others that ran beside it. Ask before its turn ends.
+        """
+        if isinstance(error, Transient) and error.contended:
+            return self._turns.record_contention(name)
+        return isinstance(error, CircuitOpen)
 
     def mark_done(self, name: K) -> None:
         """Somebody else has completed it: from now on it counts as already published, and nothing
@@ -362,16 +361,16 @@ class Scheduler(Generic[K]):
     def _after_error(self, name: K, error: BaseException, attempt: int) -> None:
         interrupted = name in self._reasons.interrupted
         ours = interrupted and isinstance(error, asyncio.CancelledError)
-        passing = self._retries[self._frontier.lane_of(name)].is_passing(error)
+        retry = self._retries[self._frontier.lane_of(name)]
         if not ours:
             self._reasons.errors[name] = error
-        if ours or (interrupted and passing):
+        if ours or (interrupted and retry.is_passing(error)):
             self._report(self._frontier.settle(name, Outcome.CANCELLED))
         elif backoff := self.decide(name, error):
             if isinstance(error, CircuitOpen):
-                self._attempts[name] -= 1
+                self._attempts[name] -= 1  # nothing was sent: the next one has the same number
             else:
-                self._spared[name] = attempt - self._count_attempts(name, error)
+                self._spared[name] += self._is_spared(name, error)
             settled = self._frontier.defer(name)
             if not settled:
                 delay_s = backoff.draw(self._rng)
@@ -445,7 +444,7 @@ class Turns(Generic[K]):
         self._running[group].add(name)
         return True
 
-    def contended(self, name: K) -> bool:
+    def record_contention(self, name: K) -> bool:
         """It failed because of others: from now on its group goes one at a time. False where it
         had its turn for itself.
         """

@@ -168,9 +168,8 @@ class Retry:
 
     def is_passing(self, error: BaseException) -> bool:
         """Whether another attempt may succeed."""
-        if isinstance(error, ReleasekitError) or not self.any_error:
-            return isinstance(error, Transient)
-        return True
+        is_theirs = self.any_error and not isinstance(error, ReleasekitError)
+        return is_theirs or isinstance(error, Transient)
 
 
 def per_lane(value: V | Mapping[str, V], lanes: Iterable[str], default: V) -> dict[str, V]:
