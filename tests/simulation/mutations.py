@@ -142,7 +142,7 @@ ATTEMPTS = mutants(
         ),
         "retries what is final": always("Retry.is_passing", "isinstance(error, Transient)"),
         "deaf to retry_after": change("Backoff.draw", "max(...)", "rng.uniform(0.0, self.most_s)"),
-        "twice the delay": change("Retry.decide", "min(pace, 64)", "min(pace + 1, 64)"),
+        "twice the delay": change("Retry.decide", "min(doublings, 64)", "min(doublings + 1, 64)"),
         "unknown counts as failed": never("outcome_of", "isinstance(error, Undecided)"),
     },
 )

@@ -150,8 +150,8 @@ async def retry(attempt: Callable[[], Awaitable[T]], policy: RetryPolicy) -> T:
             if error.slowed_down and circuit is not None:
                 attempts = circuit.refusals  # while others get through, so does this one
             # Where the server has never answered, a waiting caller should know soon.
-            pace = before if circuit is None or circuit.reached else 0
-            backoff = rule.decide(error, attempts=attempts, pace=pace, now_s=clock())
+            doublings = before if circuit is None or circuit.reached else 0
+            backoff = rule.decide(error, attempts=attempts, doublings=doublings, now_s=clock())
             delay_s = backoff.draw(policy.rng) if backoff else math.inf
             if clock() + delay_s > deadline:
                 raise patience.explain(error, clock()) from error.__cause__

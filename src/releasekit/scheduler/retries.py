@@ -37,9 +37,9 @@ _LONGEST_S: Final = 100 * 365 * 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class WaitBudget:
-    """A registry's wish to be asked again later is granted up to `max_wait_s`, and up to `until`,
-    when the loop's clock shows the end of the run, or of a `task-timeout`: `ends_by` is the input
-    that says so.
+    """How long the run waits for a registry that asks for a pause: for `max_wait_s`, and no longer
+    than `until`, on the loop's clock. That is the end of the run, or of a part of it; `ends_by` is
+    the input that sets it.
     """
 
     max_wait_s: float = math.inf
@@ -66,8 +66,8 @@ class WaitBudget:
         asked_s = error.retry_after if error.asked_s is None else error.asked_s
         if asked_s > self.max_wait_s:
             return "max-wait"
-        # A place in a line of ours that lies behind the end is none's refusal: it ends with the
-        # run, and to run again is enough.
+        # Where only our own queue makes the pause too long, nobody has refused: the task ends with
+        # the run, and running again is enough.
         return self.ends_by if now_s + asked_s > self.until else ""
 
     def explain(self, error: E, now_s: float) -> E:
@@ -110,17 +110,17 @@ def in_words(seconds: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Before another attempt: at least `asked_s`, which the error names, else up to `most_s`."""
+    """A random pause of up to `most_s`, but never shorter than `least_s`, which the error names."""
 
     most_s: float
-    asked_s: float = 0.0
+    least_s: float = 0.0
 
     def draw(self, rng: random.Random) -> float:
         """Seconds, with full jitter, so that those who failed together do not come back together.
 
         https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
         """
-        return max(rng.uniform(0.0, self.most_s), self.asked_s)
+        return max(rng.uniform(0.0, self.most_s), self.least_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,13 +144,13 @@ class Retry:
             raise ValueError(f"retry_base_delay is {self.base_delay_s}, must be 0 or more")
 
     def decide(
-        self, error: BaseException, *, attempts: int, now_s: float, pace: int | None = None
+        self, error: BaseException, *, attempts: int, now_s: float, doublings: int | None = None
     ) -> Backoff | None:
         """The pause before another attempt; None where none follows.
 
         `attempts` is the number of those that count, the one that failed among them; one that found
-        the circuit open does not. `pace` is how often the pause has doubled: once for each attempt
-        before, unless the caller says otherwise.
+        the circuit open does not. `doublings` is how often the pause has doubled: once for each
+        attempt before, unless the caller says otherwise.
         """
         if (
             attempts > self.max_retries
@@ -158,13 +158,13 @@ class Retry:
             or self.patience.find_limit(error, now_s)
         ):
             return None
-        if pace is None:
-            pace = max(attempts - (not isinstance(error, CircuitOpen)), 0)
-        asked = getattr(error, "retry_after", None)  # of any class: callers have their own
-        asked_s = float(asked) if isinstance(asked, int | float) and math.isfinite(asked) else 0.0
+        if doublings is None:
+            doublings = max(attempts - (not isinstance(error, CircuitOpen)), 0)
+        wish = getattr(error, "retry_after", None)  # of any class: callers have their own
+        least_s = float(wish) if isinstance(wish, int | float) and math.isfinite(wish) else 0.0
         # 2**64 times any delay that matters is beyond the cap; without a bound it overflows.
-        most_s = min(math.ldexp(self.base_delay_s, min(pace, 64)), MAX_DELAY_S)
-        return Backoff(most_s, asked_s)
+        most_s = min(math.ldexp(self.base_delay_s, min(doublings, 64)), MAX_DELAY_S)
+        return Backoff(most_s, least_s)
 
     def is_passing(self, error: BaseException) -> bool:
         """Whether another attempt may succeed."""

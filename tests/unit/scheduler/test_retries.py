@@ -38,7 +38,7 @@ def test_the_pause_is_full_jitter_up_to_a_minute_and_never_less_than_the_wish(
     most_s = min(base_s * 2 ** min(before, 20), 60)
     assert backoff == Backoff(most_s, wish_s or 0.0)
     drawn = random.Random(seed).uniform(0.0, most_s)
-    assert backoff.draw(random.Random(seed)) == max(drawn, backoff.asked_s)
+    assert backoff.draw(random.Random(seed)) == max(drawn, backoff.least_s)
 
 
 def test_any_error_is_worth_a_retry_where_the_caller_says_so() -> None:
