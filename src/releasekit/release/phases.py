@@ -100,9 +100,11 @@ class Phases:
             for path in package.inherits
         }
 
-    def _may_retry(self, node: Node, error: PackageError) -> bool:
-        """Whether there is another attempt at the task after an error."""
-        return not self.stopped.is_set() and self.scheduler.retries(node, error)
+    def _conclude(self, node: Node, error: PackageError) -> PackageError | None:
+        """The error that the task ends with; None where another attempt follows."""
+        if not self.stopped.is_set() and self.scheduler.decide(node, error):
+            return None
+        return self.patience.explain(error, asyncio.get_running_loop().time())
 
     async def build(self, node: Node) -> None:
         """Build a batch; its slot is free once the tool has built all of it, and what is left to do
@@ -177,11 +179,10 @@ class Phases:
             with self.events.span("attest", run):
                 await self.attestations.sign(run)
         except PackageError as error:
-            if self._may_retry(node, error):
+            if (final := self._conclude(node, error)) is None:
                 raise
-            self.patience.explain(error)
-            run.error = error
-            raise
+            run.error = final
+            raise final from error.__cause__
 
     def hold(self) -> None:
         """Let uploads begin. Raises PackageError where something failed that was to be sent."""
@@ -198,7 +199,7 @@ class Phases:
         runs = [self.runs[package] for package in self.graph.uploads[node]]
         target = self.targets[node.package.ecosystem]
         await self._check_before_upload(runs)
-        for run in runs:
+        for run in runs:  # not before: what is refused there was no attempt
             run.attempts += 1
         try:
             with self.events.span("upload", *runs):
@@ -208,20 +209,19 @@ class Phases:
                     await self._upload_together(target, runs[0])
         except PackageError as error:
             for run in runs:
-                # Some of its files may be there by now, all the same.
+                # Still one of its attempts: some files may be there, so the next one looks first.
                 run.rests += isinstance(error, CircuitOpen)
-            if self._may_retry(node, error):
+            if (final := self._conclude(node, error)) is None:
                 raise
-            self.patience.explain(error)
             for run in runs:
-                run.error = error
+                run.error = final
             if isinstance(error, DigestMismatch):
                 raise
             there = [await self.lookups.is_published(run) for run in runs]
-            if not (all(there) or any(run.ambiguity for run in runs)):
-                raise
             if all(there):
                 self._tell_refusal(runs)
+            elif not any(run.ambiguity for run in runs):
+                raise final from error.__cause__
             elif self.config.gate == "accepted":
                 raise Undecided(runs[0].ambiguity) from error
 
@@ -336,9 +336,8 @@ class Phases:
                 late = f"{target.due(run.planned.package)} did not end within {limit_s:g} s"
                 run.pending_follow_up = BuildFailed(late, hint=BY_HAND, problem=Problem.FOLLOW_UP)
             except BuildFailed as error:
-                error.hint = f"{BY_HAND} {error.hint}".rstrip()
-                error.problem = Problem.FOLLOW_UP
-                run.pending_follow_up = error
+                hint = f"{BY_HAND} {error.hint}".rstrip()
+                run.pending_follow_up = error.with_(hint=hint, problem=Problem.FOLLOW_UP)
             else:
                 run.pending_follow_up = None
         self.events.ended(result_of(run))
