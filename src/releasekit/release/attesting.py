@@ -61,21 +61,19 @@ class Attestations:
         """Sign what has no attestation of this job yet, and keep it beside the files. Raises
         PackageError; what was signed by then is kept all the same.
         """
-        attesting = self.targets[run.id.ecosystem].attesting
-        assert self.signing is not None  # noqa: S101 (the plan says so)
+        attesting, signing = self.targets[run.id.ecosystem].attesting, self.signing
+        assert signing is not None  # noqa: S101 (the plan says so)
         assert attesting is not None  # noqa: S101 (likewise)
         before = run.artifacts
         signed = dict(enumerate(before))
 
-        async def sign(place: int, artifact: Artifact, signing: Signing) -> None:
+        async def sign(place: int, artifact: Artifact) -> None:
             async with wait_for_turn(self._slots, "slot"):
                 signed[place] = await self._signed(run, artifact, attesting, signing)
 
         try:
             async with in_time(asyncio.timeout(self.limit_s)):
-                await gather_all(
-                    sign(place, artifact, self.signing) for place, artifact in enumerate(before)
-                )
+                await gather_all(sign(place, each) for place, each in enumerate(before))
         except TimeoutError as error:
             raise Transient(
                 f"{run.planned.package}: it was not signed within {self.limit_s:g} s",
@@ -90,8 +88,7 @@ class Attestations:
     async def _signed(
         self, run: PackageRun, artifact: Artifact, attesting: Attesting, signing: Signing
     ) -> Artifact:
-        signed = artifact.attestation is not None
-        if signed and await asyncio.to_thread(signing.signed, artifact):
+        if artifact.attestation is not None and await asyncio.to_thread(signing.signed, artifact):
             return artifact
         package = run.planned.package
         statement = await uncancellable(
