@@ -98,17 +98,17 @@ class Lookups:
             lag.shown(now_s() - began_s, missed_s)
 
     async def poll_until_approved(
-        self, run: PackageRun, wait_s: float, ending: asyncio.Event
+        self, run: PackageRun, wait_s: float, stopped: asyncio.Event
     ) -> None:
-        """For `wait_s` since it was staged, or until the run is `ending`; at least once."""
+        """For `wait_s` since it was staged, or until the run is `stopped`; at least once."""
         deadline = run.staged_at_s + wait_s
         pauses = growing_pauses(self.polling.first_pause_s, self.polling.approval_pause_s)
         await self._ask_again(run)
         left_s = deadline - self.now_s()
-        while run.awaits_approval and not ending.is_set() and left_s > 0:
+        while run.awaits_approval and not stopped.is_set() and left_s > 0:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(next(pauses), left_s)):
-                    await ending.wait()
+                    await stopped.wait()
             await self._ask_again(run)
             left_s = deadline - self.now_s()
 
@@ -137,7 +137,11 @@ class Lookups:
                 await self.poll_once(run)
 
     async def is_published(self, run: PackageRun) -> bool:
-        """A registry may refuse what it has: npmjs answers 403 to a version that is there."""
+        """Whether the registry shows it, whatever it answered to the upload: npmjs says 403 to a
+        version that is there. Where it does not say, what an earlier run had begun is unclear.
+
+        Raises DigestMismatch when it shows other bytes.
+        """
         try:
             await self._look_up(run)
         except DigestMismatch as error:

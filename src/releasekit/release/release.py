@@ -45,8 +45,8 @@ class ReleaseRun:
     """One run of one plan, made inside the running event loop.
 
     `watch` is told of everything that happens, as it happens, and `on_course` of a pause, its end
-    and a cancellation. `patience` began with the command, if this is not all that it does.
-    `signing` is what signs the files of packages that the plan attests.
+    and a cancellation. Without `patience`, the time of the run begins now; otherwise it began with
+    the command. `signing` is what signs the files of packages that the plan attests.
     """
 
     def __init__(

@@ -43,7 +43,9 @@ class _Awaited:
 
 
 class ExternalPackages:
-    """Each package is asked for by one task, however many need it."""
+    """Each package is asked for by one task, however many need it. `needs` says which of them each
+    package of this run needs.
+    """
 
     def __init__(
         self,
@@ -73,13 +75,13 @@ class ExternalPackages:
             for need in package.dependencies:
                 if need.on in known:
                     self._dependents[need.on].add(package.id)
-        kept = {each.package.id for each in plan.packages if each.action is Action.KEEP}
-        self._awaited: dict[PackageId, _Awaited] = {}
         foreign = {package.id for package in plan.foreign}
         self.needs = {
             each.package.id: foreign.intersection(need.on for need in each.package.dependencies)
             for each in plan.packages
         }
+        kept = {each.package.id for each in plan.packages if each.action is Action.KEEP}
+        self._awaited: dict[PackageId, _Awaited] = {}
         for package in plan.foreign:
             planned = PlannedPackage(package=package, action=Action.PUBLISH, reason="")
             needs = {need.on for need in package.dependencies}

@@ -36,7 +36,8 @@ class Uploads:
         self, target: Target, runs: Sequence[PackageRun], companions: Sequence[PackageRun] = ()
     ) -> None:
         """Send what the registry lacks of `runs` and, unless that is nothing, all of `companions`.
-        Each run keeps what is unclear, refused, or waits by then. Raises PackageError.
+        Each run keeps whether its end is unclear, what was refused, and what waits for a person.
+        Raises PackageError.
         """
         release: dict[Package, Sequence[Artifact]] = {}
         sending = []
@@ -50,7 +51,7 @@ class Uploads:
         sending += companions
         await self._intend(target.registry.url, sending)
         ambiguities = [run.ambiguity for run in sending]
-        for run in sending:
+        for run in sending:  # until there is an answer: an attempt that is cancelled leaves it so
             run.ambiguity = "the upload was interrupted before the registry answered"
         try:
             staged = await self.upload_or_stage(target, release, sending)

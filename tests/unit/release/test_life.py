@@ -196,9 +196,9 @@ def test_no_failure_is_without_something_to_do() -> None:
 
 
 def test_failure_keeps_hint_and_log() -> None:
-    error = BuildFailed("it broke", log=("last line",), hint="poll_once there")
+    error = BuildFailed("it broke", log=("last line",), hint="Look there")
     found = result_of(run({"error": error}))
-    assert (found.reason, found.hint, found.log) == ("it broke", "poll_once there", ("last line",))
+    assert (found.reason, found.hint, found.log) == ("it broke", "Look there", ("last line",))
 
 
 def test_duration_counts_work_and_not_waiting() -> None:

@@ -538,7 +538,7 @@ def test_a_lost_answer_is_remembered_by_later_attempts(line: Line) -> None:
 
 
 def test_an_end_is_on_record_only_when_it_is_final(line: Line) -> None:
-    """R4: the last poll_once of a run that is ending finds what had been given up."""
+    """R4: the last look of a run that is ending finds what had been given up."""
     line.polling = UNDECIDED
     line.registry.lost["core"] = LOST
     line.registry.lag["core"] = 2
