@@ -327,9 +327,9 @@ class Transient(PackageError):
 
     `ambiguous` is True when the request may have taken effect anyway (the connection broke after
     the first byte was sent, a time-out, a 5xx): ask the registry before any verdict. A `contended`
-    request failed because of others beside it. `limited` is one that came too soon for the registry
-    (or for what is known of its limits); it is, wherever a time was named. Where all requests
-    to that server are `slowed_down` for it, it says little about this one.
+    request failed because of others beside it. A `limited` one came too soon for the registry, or
+    for what is known of its limits: one with a `retry_after`, unless told otherwise. Where all
+    requests to that server are `slowed_down` for it, it says little about this one.
     """
 
     general = Problem.UNREACHABLE

@@ -55,7 +55,8 @@ class Circuit:
         self._last = ""
         self.reached = False
         self.refusals = 0
-        # Those that wait for a connection have had their turn: with more, the pace comes too late.
+        # A request that waited for a connection after its turn would escape a pace that begins
+        # meanwhile, so there are no more turns than connections.
         self._turns = asyncio.Semaphore(CONNECTIONS)
         self._line = asyncio.Lock()
         self._gap_s = 0.0

@@ -44,7 +44,6 @@ MAX_REDIRECTS = 5
 MAX_RESPONSE_BYTES = 4 * 1024 * 1024
 # Of the answer to a download that failed, for the words of the server.
 _MAX_WORDS_BYTES = 64 * 1024
-_LOOKS = frozenset({"GET", "HEAD"})
 
 T = TypeVar("T")
 
@@ -190,7 +189,7 @@ async def send(
                 circuit.record_answer(response, sent_s)
         if response.next_request is None or not follow_redirects:
             return response
-        request = follow_redirect(request, response.next_request)
+        request = _follow_redirect(request, response.next_request)
     raise _end_redirects(request)
 
 
@@ -216,6 +215,7 @@ async def request_with_retry(
             client, request, circuit=policy.circuit, max_bytes=max_bytes, follow_redirects=True
         )
         if is_passing(response.status_code):
+            # Raises Transient.
             check(response, describe_request(response.request), redact=policy.redact)
         return response
 
@@ -244,7 +244,7 @@ async def download(
                     return await _store(response, into, max_bytes, algorithms)
                 if response.next_request is None:
                     return with_body(response, await read_body(response, _MAX_WORDS_BYTES))
-                request = follow_redirect(request, response.next_request)
+                request = _follow_redirect(request, response.next_request)
             finally:
                 await response.aclose()
     except httpx.TransportError as error:
@@ -288,7 +288,7 @@ def _end_redirects(request: httpx.Request) -> Rejected:
     )
 
 
-def follow_redirect(request: httpx.Request, target: httpx.Request) -> httpx.Request:
+def _follow_redirect(request: httpx.Request, target: httpx.Request) -> httpx.Request:
     # Who is asked without encryption may send on to itself.
     if not is_safe(target.url) and not same_origin(request.url, target.url):
         raise Rejected(
@@ -301,10 +301,10 @@ def follow_redirect(request: httpx.Request, target: httpx.Request) -> httpx.Requ
 
 
 def _finds_nobody(request: httpx.Request, error: httpx.TransportError) -> bool:
-    """Whether a look at a server has led to none. Where it has never answered, that is rather an
+    """Whether a read has led to no server. Where it has never answered, that is rather an
     address or a proxy to correct than an outage to wait for.
     """
-    return request.method in _LOOKS and isinstance(error, traffic.NEVER_SENT)
+    return request.method in traffic.READS and isinstance(error, traffic.NEVER_SENT)
 
 
 def _list_causes(error: BaseException) -> Iterator[BaseException]:

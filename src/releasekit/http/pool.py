@@ -75,7 +75,7 @@ class PooledClient(httpx.AsyncClient):
         origin = (request.url.raw_scheme, request.url.raw_host, request.url.port)
         with traffic.record_request(request) as seen:
             await self._turns.acquire()
-            connection = self._taken(origin)
+            connection = self._take(origin)
             give_back = partial(self._give_back, origin, connection)
             try:
                 response = await connection.send(
@@ -109,7 +109,7 @@ class PooledClient(httpx.AsyncClient):
             self._free.setdefault(origin, []).append(connection)
         self._turns.release()
 
-    def _taken(self, origin: Origin) -> httpx.AsyncClient:
+    def _take(self, origin: Origin) -> httpx.AsyncClient:
         if free := self._free.get(origin):
             return free.pop()
         if self._unused:
@@ -117,7 +117,7 @@ class PooledClient(httpx.AsyncClient):
         if len(self._connections) < self._size:
             self._connections.append(httpx.AsyncClient(**self._options))
             return self._connections[-1]
-        # It closes its connection to elsewhere itself. One is free: there is a turn for each.
+        # One is free, as there is a turn for each; it closes its connection to elsewhere itself.
         return next(free for free in self._free.values() if free).pop(0)
 
     async def aclose(self) -> None:

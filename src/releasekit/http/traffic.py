@@ -33,14 +33,12 @@ NEVER_SENT: Final = (
     httpx.ProxyError,
     httpx.UnsupportedProtocol,
 )
-
-
+# Another attempt at a read may follow, as one follows 5xx. Uploads are numbered by the scheduler.
+READS: Final = frozenset({"GET", "HEAD"})
 # A pause before another attempt is reported when it begins.
 _TOLD_BEFORE: Final = frozenset({"rate-limit", "retry"})
 # A shorter wait is only a turn of the event loop.
 _NOTICEABLE_S: Final = 0.05
-# Another attempt at a read may follow, as one follows 5xx. Uploads are numbered by the scheduler.
-_READS: Final = frozenset({"GET", "HEAD"})
 
 
 @dataclass(slots=True)
@@ -265,7 +263,7 @@ class SeenRequest:
         key = (self._about, request.method, str(request.url))
         attempt = metrics.failures.pop(key, 0) + 1
         failed = trouble or is_passing(status)
-        if failed and request.method in _READS:
+        if failed and request.method in READS:
             metrics.failures[key] = attempt
         now_s = asyncio.get_running_loop().time()
         metrics.watch(

@@ -83,8 +83,9 @@ class RegistryClient:
                 self.http, url, into, headers=headers, max_bytes=max_bytes, algorithms=algorithms
             )
             if isinstance(found, httpx.Response):
-                self.explain(found, describe_request(found.request))
-                raise Transient(f"{describe_request(found.request)}: HTTP {found.status_code}")
+                what = describe_request(found.request)
+                self.explain(found, what)
+                raise Transient(f"{what}: HTTP {found.status_code}")  # a success without the file
             return found
 
         return await client.retry(attempt, self._policy)
