@@ -99,10 +99,10 @@ def test_who_may_not_look_is_told_of_reading_not_of_publishing(
 ) -> None:
     refused = httpx.Response(status, text="no")
     with pytest.raises(Denied) as looking:
-        answers.explain(refused, "x", redact=str)
+        answers.check(refused, "x", redact=str)
     assert asked_for in looking.value.hint
     with pytest.raises(Denied) as publishing:
-        answers.explain(refused, "x", redact=str, reading=False)
+        answers.check(refused, "x", redact=str, reading=False)
     assert looking.value.hint != publishing.value.hint
     with pytest.raises(Denied) as uploading:
         answers.accept(refused, "x", redact=str)
@@ -112,7 +112,7 @@ def test_who_may_not_look_is_told_of_reading_not_of_publishing(
 def test_words_that_tell_more_than_the_status_are_heeded_in_reading_too() -> None:
     answers = ResponseRules(hints={"expired": "Make a new one."}, reading="Give a token.")
     with pytest.raises(Denied) as caught:
-        answers.explain(httpx.Response(401, text="token expired"), "x", redact=str)
+        answers.check(httpx.Response(401, text="token expired"), "x", redact=str)
     assert caught.value.hint == "Make a new one."
 
 
@@ -136,10 +136,10 @@ def test_no_refusal_leaves_anybody_without_a_thing_to_do(answers: ResponseRules)
         return answers.accept(response, "core", redact=str)
 
     def read(response: httpx.Response) -> object:
-        return answers.explain(response, "core", redact=str)
+        return answers.check(response, "core", redact=str)
 
     def sent(response: httpx.Response) -> object:
-        return answers.explain(response, "core", redact=str, reading=False)
+        return answers.check(response, "core", redact=str, reading=False)
 
     def checked(response: httpx.Response) -> object:
         return check(response, "core")

@@ -261,7 +261,7 @@ class SparseRegistry(Resource):
                 "POST", self._trusted_at, json={"github_config": config}, headers=self._authorize()
             )
         )
-        self._server.explain(response, str(package))
+        self._server.check(response, str(package))
         return True
 
     def explain_trust(self, package: Package, job: Publisher, *, is_new: bool) -> tuple[str, str]:
@@ -296,7 +296,7 @@ class SparseRegistry(Resource):
             self._new.add(package.id.name)
             return None
         what = f"{what}: {response.request.url}"
-        self._index.explain(response, what)
+        self._index.check(response, what)
         self._new.discard(package.id.name)
         find = partial(
             sparse_index.find_published,
@@ -335,7 +335,7 @@ class SparseRegistry(Resource):
             )
             async with asyncio.timeout(_COMPARING_S):
                 response = await self._index.read(url, max_bytes=MAX_FILE_BYTES)
-            theirs = io.BytesIO(self._index.explain(response, str(package)).content)
+            theirs = io.BytesIO(self._index.check(response, str(package)).content)
             with open_artifact(artifact) as file, file.raw() as raw:
                 comparison = asyncio.to_thread(crate_file.find_differences, raw, theirs)
                 return await uncancellable(comparison)

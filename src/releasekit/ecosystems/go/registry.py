@@ -395,7 +395,7 @@ class ModuleProxy:
         if response.status_code in {404, 410}:
             return None
         what = f"{package}: {url}"
-        return refuse_page(self._server.explain(response, what), what, "what a module proxy says")
+        return refuse_page(self._server.check(response, what), what, "what a module proxy says")
 
 
 class ProxyDirectory:

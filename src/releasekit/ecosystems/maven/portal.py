@@ -180,7 +180,7 @@ class Deployments:
     async def publish(self, identifier: str) -> None:
         """Ask once for the publication of a deployment that is VALIDATED."""
         response = await self._send("POST", identifier)
-        self.server.explain(response, f"publishing deployment {identifier}", reading=False)
+        self.server.check(response, f"publishing deployment {identifier}", reading=False)
 
     async def drop(self, identifier: str) -> None:
         """Ask once to drop a deployment that is FAILED; one that is left behind does no harm."""

@@ -227,7 +227,7 @@ class RepositoryReader:
             return None
         what = f"{package}: {url}"
         return refuse_page(
-            self._server.explain(response, what), what, "a file of a repository"
+            self._server.check(response, what), what, "a file of a repository"
         ).content
 
     async def is_absent(self, path: PurePosixPath) -> bool:
@@ -457,7 +457,7 @@ class Repository:
             # 409: the collection above is missing too.
             known = {*_EXISTING, *_NO_WEBDAV} | ({HTTPStatus.CONFLICT} if orphaned else set())
             if response.status_code not in known:
-                self._server.explain(response, f"{what}: MKCOL {url}")
+                self._server.check(response, f"{what}: MKCOL {url}")
             return response.status_code
 
         *above, top = [directory, *directory.parents][: len(directory.parts)]

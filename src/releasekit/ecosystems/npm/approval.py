@@ -179,7 +179,7 @@ class NpmApproval:
             raise self._explain_code(response, what, code)
         if response.status_code == httpx.codes.CONFLICT and _REVIEWED.search(words):
             raise UnderReview(f"{what}: {words}", retry_after=retry_after(response))
-        self._server.explain(response, what)
+        self._server.check(response, what)
 
     def _explain_code(self, response: httpx.Response, what: str, code: str) -> CodeWanted:
         try:

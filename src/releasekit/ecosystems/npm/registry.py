@@ -198,7 +198,7 @@ class NpmRegistry:
         )
         if response.status_code == 401:
             return False
-        self.server.explain(response, str(package))
+        self.server.check(response, str(package))
         return True
 
     def explain_trust(self, package: Package, job: Publisher, *, is_new: bool) -> tuple[str, str]:

@@ -94,7 +94,7 @@ class ResponseRules:
             raise Rejected(f"{what}: {own_words}", hint=hint)
         return True
 
-    def explain(
+    def check(
         self,
         response: httpx.Response,
         what: str,
@@ -102,7 +102,9 @@ class ResponseRules:
         redact: Callable[[str], str],
         reading: bool = True,
     ) -> httpx.Response:
-        """`http.answers.check`, with the registry's own words and what to do about it."""
+        """`http.answers.check`, with the registry's own words and what to do about it, which may
+        differ for one who was only `reading`.
+        """
         if response.is_success:
             return response
         words = one_line(redact(self.said(response))) or message_of(response, redact=redact)

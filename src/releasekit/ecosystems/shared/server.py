@@ -46,7 +46,7 @@ class RegistryClient:
         self.circuit = Circuit(str(url))
         self.redact = redact = services.credentials.redact
         self.accept = partial(answers.accept, redact=redact)
-        self.explain = partial(answers.explain, redact=redact)
+        self.check = partial(answers.check, redact=redact)
         self.words = partial(message_of, redact=redact)
         self._policy = replace(services.retries, circuit=self.circuit)
 
@@ -84,7 +84,7 @@ class RegistryClient:
             )
             if isinstance(found, httpx.Response):
                 what = describe_request(found.request)
-                self.explain(found, what)
+                self.check(found, what)
                 raise Transient(f"{what}: HTTP {found.status_code}")  # a success without the file
             return found
 
@@ -125,7 +125,7 @@ class RegistryClient:
         """A successful answer, parsed beside the loop: there are pages of a hundred thousand files.
         Raises Transient where `parse` raises ValueError.
         """
-        self.explain(response, what)
+        self.check(response, what)
         try:
             return await asyncio.to_thread(parse)
         except ValueError as error:
