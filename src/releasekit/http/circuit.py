@@ -87,13 +87,13 @@ class Circuit:
         """Of a request that was sent at `sent_s`; marks `response` where it is one too many."""
         request, status = response.request, response.status_code
         self.reached = True
-        # Servers refuse by names, as that of a page that lists all versions of an artifact.
-        asked = f"{request.method} {request.url.path.rstrip('/').rpartition('/')[2]}"
+        # Some refuse by the last part of a path: of the pages that list all versions, for instance.
+        kind = f"{request.method} {request.url.path.rstrip('/').rpartition('/')[2]}"
         if status in _TOO_MANY:
-            if self._slow_down(asked, sent_s):
+            if self._slow_down(kind, sent_s):
                 response.extensions["slowed_down"] = True
         elif status < 500:
-            self._speed_up(asked)
+            self._speed_up(kind)
         if status >= 500 and not is_contended(response):
             self.record_failure(f"HTTP {status}")
         else:
@@ -131,26 +131,26 @@ class Circuit:
                         self._next_s = clock() + self._gap_s
             yield clock()
 
-    def _slow_down(self, asked: str, sent_s: float) -> bool:
-        """A request of the kind `asked` that was sent at `sent_s` is refused: whether as one too
-        many.
+    def _slow_down(self, kind: str, sent_s: float) -> bool:
+        """Whether a request of this kind that was sent at `sent_s` was refused as one too many,
+        rather than for itself.
         """
-        times, gap_s = self._refused.get(asked, (0, self._gap_s))
+        times, gap_s = self._refused.get(kind, (0, self._gap_s))
         if times >= MOST_REFUSALS and times > self.refusals:  # others got through in between
             self._gap_s = min(self._gap_s, gap_s)
             return False
         if sent_s <= self._slowed_s:
             return True
-        self._refused[asked] = (times + 1, gap_s)
+        self._refused[kind] = (times + 1, gap_s)
         self.refusals += 1
         self._slowed_s = asyncio.get_running_loop().time()
         self._gap_s = min(max(2 * self._gap_s, FIRST_GAP_S), MAX_GAP_S)
         self._next_s = self._slowed_s + min(self._gap_s * 2**self.refusals, MAX_HOLD_S)
         return True
 
-    def _speed_up(self, asked: str) -> None:
-        """A request of the kind `asked` got through."""
-        self._refused.pop(asked, None)
+    def _speed_up(self, kind: str) -> None:
+        """A request of this kind got through."""
+        self._refused.pop(kind, None)
         self.refusals = 0
         self._gap_s *= SHORTER
         if self._gap_s < FIRST_GAP_S / 4:

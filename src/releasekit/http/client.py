@@ -129,11 +129,10 @@ async def retry(attempt: Callable[[], Awaitable[T]], policy: RetryPolicy) -> T:
     """
     clock = asyncio.get_running_loop().time
     patience = policy.patience.within(clock() + policy.deadline_s, "task-timeout")
-    deadline = patience.until
     rule = Retry(policy.max_retries, policy.base_delay_s, patience)
     circuit, before = policy.circuit, 0
     while True:
-        limit = asyncio.timeout_at(deadline)
+        limit = asyncio.timeout_at(patience.until)
         try:
             async with in_time(limit):
                 return await attempt()
@@ -152,7 +151,7 @@ async def retry(attempt: Callable[[], Awaitable[T]], policy: RetryPolicy) -> T:
             doublings = before if circuit is None or circuit.reached else 0
             backoff = rule.decide(error, attempts=attempts, doublings=doublings, now_s=clock())
             delay_s = backoff.draw(policy.rng) if backoff else math.inf
-            if clock() + delay_s > deadline:
+            if clock() + delay_s > patience.until:
                 raise patience.explain(error, clock()) from error.__cause__
             limited = error.limited
         before += counts

@@ -179,7 +179,7 @@ class Events:
             Event(
                 package=node.package,
                 state="retrying",
-                at_s=self.now_s(),
+                at_s=now_s,
                 phase=node.phase,
                 attempt=attempt,
                 delay_s=delay_s,

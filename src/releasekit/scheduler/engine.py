@@ -342,23 +342,23 @@ class Scheduler(Generic[K]):
         finally:
             deadlines.stop(name)
             del self._running[name]
-        self._after(name, error, attempt)
+        self._after(name, error)
 
-    def _after(self, name: K, error: BaseException | None, attempt: int) -> None:
+    def _after(self, name: K, error: BaseException | None) -> None:
         if error is None:
             self._reasons.errors.pop(name, None)
             self._report(self._frontier.settle(name, Outcome.PUBLISHED))
         elif name in self._frontier.outcomes:  # it was marked as done
             self._report(self._frontier.settle(name, Outcome.CANCELLED))
         else:
-            self._after_error(name, error, attempt)
+            self._after_error(name, error)
         if waiting := self._turns.end(name):
             for other in waiting:
                 if self._frontier.state(other) is State.WAITING:
                     self._frontier.wake(other)
             self._advance()
 
-    def _after_error(self, name: K, error: BaseException, attempt: int) -> None:
+    def _after_error(self, name: K, error: BaseException) -> None:
         interrupted = name in self._reasons.interrupted
         ours = interrupted and isinstance(error, asyncio.CancelledError)
         retry = self._retries[self._frontier.lane_of(name)]
@@ -367,6 +367,7 @@ class Scheduler(Generic[K]):
         if ours or (interrupted and retry.is_passing(error)):
             self._report(self._frontier.settle(name, Outcome.CANCELLED))
         elif backoff := self.decide(name, error):
+            attempt = self._attempts[name]
             if isinstance(error, CircuitOpen):
                 self._attempts[name] -= 1  # nothing was sent: the next one has the same number
             else:

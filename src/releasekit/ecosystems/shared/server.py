@@ -107,8 +107,8 @@ class RegistryClient:
         while True:
             response = await self.send_once(make_request())
             too_many = "slowed_down" in response.extensions
-            waits = retry_after(response) is not None  # for longer than a slot is held
-            if not too_many or waits or self.circuit.refusals > self._policy.max_retries:
+            is_told_when = retry_after(response) is not None  # the scheduler waits without a slot
+            if not too_many or is_told_when or self.circuit.refusals > self._policy.max_retries:
                 return response
 
     async def document(self, response: httpx.Response, what: str) -> dict[str, Any]:
