@@ -68,8 +68,8 @@ class Lookups:
         (`task-timeout`, or longer where its registry is known to take longer; less when the
         upload's own answer was lost).
         """
-        now_s = self.now_s
-        patience_s = max(self.patience_s, self.targets[run.id.ecosystem].shows_within_s)
+        now_s, target = self.now_s, self.targets[run.id.ecosystem]
+        patience_s = max(self.patience_s, target.shows_within_s)
         if run.ambiguity:
             patience_s = min(patience_s, self.polling.ambiguity_window_s)
         began_s, missed_s = now_s(), 0.0
@@ -82,9 +82,8 @@ class Lookups:
             lag.hidden(missed_s)
             pause_s = min(next(pauses), lag.pause_s(missed_s) or math.inf)
             if now_s() + pause_s > deadline:
-                registry = self.targets[run.id.ecosystem].registry
                 raise Undecided(
-                    f"{registry.url}: {trouble}, {patience_s:g} s after the upload"
+                    f"{target.registry.url}: {trouble}, {patience_s:g} s after the upload"
                     f"{run.ambiguity and f', which had ended with: {run.ambiguity}'}",
                     hint="Run the same command again later: it asks the registry first."
                     + (

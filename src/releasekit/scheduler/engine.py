@@ -426,7 +426,9 @@ def _tell(call: Callable[Told, None], *args: Told.args, **kwargs: Told.kwargs) -
 
 
 class Turns(Generic[K]):
-    """`groups` has the group of each task that has one; any other may always begin."""
+    """Tasks of a group go side by side until one fails because of the others, and from then on one
+    at a time. `groups` has the group of each task that has one; any other may always begin.
+    """
 
     def __init__(self, groups: Mapping[K, str]) -> None:
         self._groups = groups

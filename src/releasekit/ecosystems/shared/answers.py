@@ -89,7 +89,7 @@ class ResponseRules:
                 hint=_LOG_IN,
                 problem=Problem.STRANGE_ANSWER,
             )
-        if own_words:
+        if own_words:  # a refusal, though the status calls it a success
             hint = self._find_hint(response, own_words) or remedy(400)
             raise Rejected(f"{what}: {own_words}", hint=hint)
         return True
