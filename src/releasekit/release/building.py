@@ -72,6 +72,7 @@ async def keep_built(
         if not (run.postponed and answer.premature):
             run.error = answer
         return
+    # In this order: the second leaves a note, which only what is sent is to have.
     run.error = await _find_trouble(run, answer, target, config) or _find_conflict(run, answer)
     if run.error is None:
         await journal.built(

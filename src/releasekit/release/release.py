@@ -232,6 +232,7 @@ class ReleaseRun:
                         await phases.wait(node)
         except PackageError as error:
             run = self._runs.get(node.package)
+            # A phase that ends a package raises the very error that it leaves there.
             if run is not None and run.error is error:
                 self._failed(run)
             raise
