@@ -168,7 +168,7 @@ class ApprovalRun:
                 failures += 1
                 now_s = asyncio.get_running_loop().time()
                 backoff = self._terms.retry.decide(
-                    error, attempts=failures, now_s=now_s, pace=failures - 1
+                    error, attempts=failures, now_s=now_s, doublings=failures - 1
                 )
                 delay_s = backoff.draw(self._rng) if backoff else math.inf
                 if now_s + delay_s > until:
