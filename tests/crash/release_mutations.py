@@ -53,9 +53,11 @@ PHASES = mutants(
     "release/phases",
     {
         "one refusal is the refusal of all": always("Phases._upload_together", "not going or ..."),
-        "one attempt too many": always("Phases.upload", "self._may_retry(node, error)"),
+        "one attempt too many": always(
+            "Phases.upload", "(final := self._conclude(node, error)) is None"
+        ),
         "a stop is followed by another attempt": change(
-            "Phases._may_retry", "not self.stopped.is_set()", "True"
+            "Phases._conclude", "not self.stopped.is_set()", "True"
         ),
         "dependents go on in ambiguity": never("Phases.upload", "self.config.gate == 'accepted'"),
         "what was refused is sent": never(
@@ -64,7 +66,7 @@ PHASES = mutants(
         "a batch that is built in part is uploaded": never(
             "Phases.hold", "(reason := held_back(...))"
         ),
-        "a package goes out unsigned": change("Phases.attest", "run.error = error", "pass"),
+        "a package goes out unsigned": change("Phases.attest", "run.error = final", "pass"),
     },
 )
 
