@@ -335,9 +335,15 @@ class Plan:
             for planned in self.packages
         }
 
+    def kept(self) -> frozenset[PackageId]:
+        """What there is nothing to do for."""
+        return frozenset(
+            planned.package.id for planned in self.packages if planned.action is Action.KEEP
+        )
+
     def pending(self) -> dict[PackageId, frozenset[PackageId]]:
-        """What there is something to do for, each with what of that it depends on."""
-        kept = {planned.package.id for planned in self.packages if planned.action is Action.KEEP}
+        """The others, each with what of them it depends on."""
+        kept = self.kept()
         return {name: on - kept for name, on in self.edges().items() if name not in kept}
 
 

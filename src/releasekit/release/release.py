@@ -71,7 +71,7 @@ class ReleaseRun:
         self._runs = {
             planned.package.id: PackageRun.from_plan(planned) for planned in plan.packages
         }
-        self._kept = {name for name, run in self._runs.items() if run.planned.action is Action.KEEP}
+        self._kept = plan.kept()
         self._events = Events(journal, watch, on_course)
         self._lookups = Lookups(targets, polling, config.task_timeout, self._events.now_s)
         self._foreign = ExternalPackages(

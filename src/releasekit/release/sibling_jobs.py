@@ -80,7 +80,7 @@ class ExternalPackages:
             each.package.id: foreign.intersection(need.on for need in each.package.dependencies)
             for each in plan.packages
         }
-        kept = {each.package.id for each in plan.packages if each.action is Action.KEEP}
+        kept = plan.kept()
         self._awaited: dict[PackageId, _Awaited] = {}
         for package in plan.foreign:
             planned = PlannedPackage(package=package, action=Action.PUBLISH, reason="")

@@ -44,7 +44,7 @@ class TaskGraph:
         self._runs = runs
         self._config = config
         self._foreign = foreign
-        self._kept = {name for name, run in runs.items() if run.planned.action is Action.KEEP}
+        self._kept = plan.kept()
         self.edges = {
             package: frozenset(on for on in needs if not self._together(package, on))
             for package, needs in plan.edges().items()
@@ -239,8 +239,7 @@ class Batch:
 
 def batches_of(plan: Plan, targets: Mapping[str, Target]) -> Iterator[Batch]:
     """Of all that is built in a run of `plan`, and that no registry has."""
-    kept = {each.package.id for each in plan.packages if each.action is Action.KEEP}
-    coming = {planned.package.id for planned in plan.packages} - kept
+    coming = {planned.package.id for planned in plan.packages} - plan.kept()
     coming |= {package.id for package in plan.foreign}
     for name, target in targets.items():
         packages = [

@@ -8,7 +8,7 @@ import asyncio
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from releasekit.model import Action, Outcome
+from releasekit.model import Outcome
 from releasekit.report.marks import symbols_for
 from releasekit.report.plans import plan_headline, plan_table
 from releasekit.report.tables import results_table
@@ -94,8 +94,7 @@ class LogProgress:
         packages = [planned.package for planned in plan.packages]
         self._versions = {each.id: each.version for each in (*packages, *plan.foreign)}
         self._needs = plan.edges()
-        kept = {each.package.id for each in plan.packages if each.action is Action.KEEP}
-        self._there |= kept
+        self._there |= plan.kept()
         with self._group(f"Plan: {plan_headline(plan)}"):
             # Warnings stand once in a log, below the results, where it is read first.
             table = plan_table(plan, whole=False, warnings=False).rstrip("\n")
