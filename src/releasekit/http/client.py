@@ -149,10 +149,11 @@ async def retry(attempt: Callable[[], Awaitable[T]], policy: RetryPolicy) -> T:
                 attempts = circuit.refusals  # while others get through, so does this one
             # Where the server has never answered, a waiting caller should know soon.
             doublings = before if circuit is None or circuit.reached else 0
-            backoff = rule.decide(error, attempts=attempts, doublings=doublings, now_s=clock())
+            now_s = clock()
+            backoff = rule.decide(error, attempts=attempts, doublings=doublings, now_s=now_s)
             delay_s = backoff.draw(policy.rng) if backoff else math.inf
-            if clock() + delay_s > patience.until:
-                raise patience.explain(error, clock()) from error.__cause__
+            if now_s + delay_s > patience.until:
+                raise patience.explain(error, now_s) from error.__cause__
             limited = error.limited
         before += counts
         await traffic.pause(delay_s, again=counts, limited=limited)
