@@ -74,7 +74,8 @@ _CONTENDED: Final = re.compile(
     rb"|non-fast-?forward|\(fetch first\)|failed to push some refs",
     re.IGNORECASE,
 )
-_LOOKED_AT_BYTES: Final = 64 * 1024
+# Of a body, when it is searched for words.
+LOOKED_AT_BYTES: Final = 64 * 1024
 # It stops at the next "<", so that no text is scanned twice.
 _TAG: Final = re.compile(r"<([^<>]*)>")
 _NOT_SHOWN: Final = frozenset({"head", "script", "style"})
@@ -143,7 +144,7 @@ def make_error(
 def is_contended(response: httpx.Response) -> bool:
     """Whether a server that is up could not do it beside what others asked of it."""
     if response.status_code in {409, 423} or response.status_code >= 500:
-        text = response.content[:_LOOKED_AT_BYTES]
+        text = response.content[:LOOKED_AT_BYTES]
         return response.status_code == 423 or _CONTENDED.search(text) is not None
     return False
 
@@ -175,7 +176,7 @@ def _timestamp(http_date: str) -> float | None:
 
 def message_of(response: httpx.Response, *, redact: Callable[[str], str] = str) -> str:
     """The server's own words: one line, no markup, no control characters, bounded, redacted."""
-    text = response.content[:_LOOKED_AT_BYTES].decode("utf-8", "replace")
+    text = response.content[:LOOKED_AT_BYTES].decode("utf-8", "replace")
     kind = response.headers.get("Content-Type", "")
     if "json" in kind:
         text = _said(text)

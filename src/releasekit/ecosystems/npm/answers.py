@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.ecosystems.npm import NPMJS_HOST
 from releasekit.ecosystems.shared.answers import ResponseRules
 from releasekit.errors import Transient
+from releasekit.http.answers import LOOKED_AT_BYTES
 from releasekit.text.commands import spell
 
 if TYPE_CHECKING:
@@ -167,7 +168,6 @@ _PACKAGE_STAGES: Final = ("OIDC permission denied", "npm stage publish", "dual-u
 # Words about a second factor, which a job cannot enter and staging does not ask for:
 # https://docs.npmjs.com/cli/v11/commands/npm-stage
 _SECOND_FACTOR: Final = ("one-time pass", "Two-factor")
-_LOOKED_AT_BYTES: Final = 64 * 1024
 
 
 def is_for_stage_only_token(response: httpx.Response, name: str) -> bool:
@@ -212,5 +212,5 @@ def maybe_stored() -> Iterator[None]:
 def _says(response: httpx.Response, texts: tuple[str, ...], name: str) -> bool:
     """A text that is in `name` does not count: refusals repeat the name of the package."""
     # The code stands beside the message for people.
-    said = response.content[:_LOOKED_AT_BYTES].decode("utf-8", "replace").lower()
+    said = response.content[:LOOKED_AT_BYTES].decode("utf-8", "replace").lower()
     return any(text.lower() in said for text in texts if text.lower() not in name.lower())

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.aio import gather_all
 from releasekit.errors import CircuitOpen, PackageError, Rejected, Transient
-from releasekit.http.answers import is_contended, make_error, message_of, remedy
+from releasekit.http.answers import (
+    LOOKED_AT_BYTES,
+    is_contended,
+    make_error,
+    message_of,
+    remedy,
+)
 from releasekit.problems import Problem
 from releasekit.text.escape import one_line
 from releasekit.text.json_text import parse_json
@@ -29,7 +35,6 @@ _HINTS: Final = {
 _LOGIN_PAGE: Final = re.compile(
     rb"<input[^<>]{0,500}type\s{0,9}=\s{0,9}[\"']?password", re.IGNORECASE
 )
-_LOOKED_AT_BYTES: Final = 65_536
 # What a page for people begins with. The type of an answer tells nothing: an upload that pypiserver
 # has stored gets an empty body, as text/html.
 # https://github.com/pypiserver/pypiserver/blob/master/pypiserver/_app.py (update)
@@ -83,7 +88,7 @@ class ResponseRules:
         if not response.is_success:
             hint = self._find_hint(response, words)
             raise make_error(response, what, words, hint=hint, denied=self.denied)
-        if _LOGIN_PAGE.search(response.content[:_LOOKED_AT_BYTES]):
+        if _LOGIN_PAGE.search(response.content[:LOOKED_AT_BYTES]):
             raise Rejected(
                 f"{what}: the answer is a login page, not the answer of a registry",
                 hint=_LOG_IN,
@@ -122,7 +127,7 @@ class ResponseRules:
 
 def is_page(body: bytes) -> bool:
     """Whether this is HTML, by how it begins."""
-    return _PAGE.match(body[:_LOOKED_AT_BYTES].removeprefix(codecs.BOM_UTF8)) is not None
+    return _PAGE.match(body[:LOOKED_AT_BYTES].removeprefix(codecs.BOM_UTF8)) is not None
 
 
 def refuse_page(response: httpx.Response, what: str, form: str) -> httpx.Response:
