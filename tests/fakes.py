@@ -18,6 +18,7 @@ from releasekit.config.config import Config
 from releasekit.config.inputs import Declared
 from releasekit.decided import Edge
 from releasekit.ecosystems import ECOSYSTEMS
+from releasekit.ecosystems.composition import Composition
 from releasekit.ecosystems.interface import Services, Target
 from releasekit.errors import BuildFailed, Denied, DigestMismatch, MissingCredentials
 from releasekit.git.settings import GitSettings
@@ -348,7 +349,10 @@ class FakeTarget(Target):
 
     def __init__(self, workspace: Workspace, registry: Registry, **given: object) -> None:
         super().__init__(workspace, registry)
-        vars(self).update({name: each for name, each in given.items() if each is not None})
+        self.composition = Composition()
+        for name, each in given.items():
+            if each is not None:
+                vars(self if hasattr(self, name) else self.composition)[name] = each
 
 
 def target(workspace: FakeWorkspace, registry: FakeRegistry) -> Mapping[str, Target]:

@@ -20,7 +20,8 @@ from integration.tools import require_tool
 from javascript import write
 from processes import PATIENCE_S
 from releasekit.ecosystems.npm import Options
-from releasekit.ecosystems.npm.history import packs
+from releasekit.ecosystems.npm.composition import NpmComposition
+from releasekit.ecosystems.npm.discover import Found
 from releasekit.ecosystems.npm.tarball import make_filename
 from releasekit.ecosystems.npm.target import Npm
 from releasekit.ecosystems.shared.packed import is_beside
@@ -481,7 +482,7 @@ def uncounted(directory: Path, tarball: Path) -> list[str]:
     tracked = [
         path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file()
     ]
-    counts = packs(package, tracked)
+    counts = NpmComposition(Found({}, (), {}), (), directory).packs(package, tracked)
     with tarfile.open(tarball) as archive:
         names = [name.removeprefix("package/") for name in archive.getnames()]
     bundled = "node_modules/"

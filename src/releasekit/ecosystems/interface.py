@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Literal, Protocol, Self, TypeVar
 
 from releasekit.aio import Resource, uncancellable
+from releasekit.ecosystems.composition import Composition
 from releasekit.errors import Denied, Rejected
 from releasekit.git.settings import GitSettings
 from releasekit.host.ci import CI
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from releasekit.config.values import StageMode
     from releasekit.decided import Edge, Ranges, VersionGroup
     from releasekit.errors import BuildFailed, PackageError
+    from releasekit.git.versions import Read
     from releasekit.host.edits import Edits
     from releasekit.host.process import Processes
     from releasekit.http.client import RetryPolicy
@@ -49,8 +51,6 @@ if TYPE_CHECKING:
     Built = tuple[Artifact, ...] | BuildFailed
     # Where the files of a package go, and where an earlier build has left them.
     Into = Callable[[Package], Path]
-    # From a path of today to its bytes at another time, or None where there was no such file.
-    Read = Callable[[Path], bytes | None]
     Planned = Sequence[PlannedPackage]
 
 
@@ -372,6 +372,8 @@ class Target:
     builds_in_turn: bool = False
     # What is published is what the commit has, whatever files differ from it.
     builds_from_commit: bool = False
+    # What goes into what is published of a package.
+    composition: Composition = Composition()
 
     def __init__(self, workspace: Workspace, registry: Registry) -> None:
         self.workspace = workspace
@@ -504,59 +506,6 @@ class Target:
     def version_at(self, _package: Package, _read: Read, /) -> str:
         """The version that its manifests said at another time; empty where they did not say."""
         return ""
-
-    def inherited_at(self, _package: Package, _read: Read, /) -> str:
-        """What its manifest took from files outside its directory, as text to compare."""
-        return ""
-
-    def offered_at(self, _package: Package, _read: Read, /) -> str:
-        """What its manifest said itself that users get; empty where it was none."""
-        return ""
-
-    def packs(self, _package: Package, _names: Collection[str], /) -> Callable[[str], bool]:
-        """Of all files that git tracks below its directory, by names relative to it, whether one
-        goes into what is published of it, or makes it, and is more than a test or a note. A name
-        that ends with a slash is a directory of which nothing more is known: whether one of its
-        files may.
-        """
-        return lambda _: True
-
-    def list_outside(self, _package: Package, /) -> Collection[Path]:
-        """The files and directories outside its directory that do, by what manifests say or by a
-        rule of the ecosystem; they need not be there.
-        """
-        return ()
-
-    def list_compiled(self, _package: Package, /) -> Collection[Path]:
-        """The manifests of what is compiled into it and may be a package here, wherever they lie.
-        Of each counts what lies below its directory, but neither in a package further down nor
-        below another manifest of that name. They need not be there.
-        """
-        return ()
-
-    def follows_links(self, _package: Package, _names: Collection[str], /) -> bool:
-        """Whether a symbolic link among the same files stands for what it leads to."""
-        return True
-
-    def find_unbuilt(self, _package: Package, _names: Collection[str], /) -> str:
-        """A file that the package leads its users to, and that these `names` in it do not have;
-        empty where all are there.
-        """
-        return ""
-
-    def compiled_in(self, _package: Package, /) -> Mapping[Package, Collection[Package]]:
-        """The packages here whose files may go into what is published of it, by the manifests
-        alone, each with those that may take it in.
-        """
-        return {}
-
-    def takes_in(
-        self, _package: Package, _part: Package, _tracked: Callable[[Package], Sequence[str]], /
-    ) -> Callable[[str], bool] | None:
-        """Of such a pair, by what git tracks below the directory of a package, which files of the
-        second the sources of the first lead to; None where they lead to none.
-        """
-        return None
 
 
 async def list_warnings(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from releasekit.git.commits import Commits
     from releasekit.model import Package, PackageId
 
-# As `interface.Target.version_at`.
+# From a path of today to its bytes at another time, or None where there was no such file.
 Read = Callable[[Path], "bytes | None"]
 VersionAt = Callable[["Package", Read], str]
 

@@ -3,7 +3,7 @@ versions, and for what has to be checked out.
 
 A package has the files below its directory that are in no package further down. It also has what a
 symbolic link there leads to, and what its manifests take from elsewhere. Of all these, its
-ecosystem says which go into what is published (`Target.packs`).
+ecosystem says which go into what is published (`Composition.packs`).
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class Holdings:
         asked: Iterable[Package],
     ) -> None:
         self.tree = tree
-        self._targets = targets
+        self._compositions = {name: each.composition for name, each in targets.items()}
         self._root = root
         self._asked = list(asked)
         found = [each for target in targets.values() for each in target.workspace.packages]
@@ -209,8 +209,8 @@ class Holdings:
                 name.removeprefix(COMPILED).removeprefix(_OUTSIDE).removeprefix("/")
             )
         if package not in self._counts:
-            found, packs = self._by_id[package], self._targets[package.ecosystem].packs
-            self._counts[package] = packs(found, self.list_own(found))
+            found, composition = self._by_id[package], self._compositions[package.ecosystem]
+            self._counts[package] = composition.packs(found, self.list_own(found))
         return self._counts[package](name)
 
     def holds_below(self, package: PackageId, place: str, name: str) -> bool:
@@ -303,7 +303,8 @@ class Holdings:
     @cached_property
     def _compiled(self) -> Mapping[PackageId, Collection[Path]]:
         return {
-            each.id: self._targets[each.id.ecosystem].list_compiled(each) for each in self._asked
+            each.id: self._compositions[each.id.ecosystem].list_compiled(each)
+            for each in self._asked
         }
 
     @cached_property
@@ -373,7 +374,7 @@ class Holdings:
     def _list_outside(self) -> Iterator[tuple[str, PackageId, str]]:
         """What manifests take in."""
         for package in self._asked:
-            for path in self._targets[package.id.ecosystem].list_outside(package):
+            for path in self._compositions[package.id.ecosystem].list_outside(package):
                 # Whoever takes in what is around it, does not mean all of that.
                 if not package.directory.is_relative_to(os.path.normpath(path)):
                     place = os.path.relpath(path, self._root)
@@ -395,8 +396,8 @@ class Holdings:
                 if package not in asked:
                     continue
                 if package not in follows:
-                    target, found = self._targets[package.ecosystem], asked[package]
-                    follows[package] = target.follows_links(found, self.list_own(found))
+                    composition, found = self._compositions[package.ecosystem], asked[package]
+                    follows[package] = composition.follows_links(found, self.list_own(found))
                 if follows[package]:
                     yield from ((place, package, name) for place in self._follow(link))
 

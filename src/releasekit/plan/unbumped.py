@@ -155,9 +155,9 @@ async def _find_committed(
         changed[package] = await asyncio.to_thread(
             sources.list_changed, package, sources.sort_by_package(sorted(files))
         )
-    targets = {package: sources.targets[package.id.ecosystem] for package in since}
+    compositions = {it: sources.targets[it.id.ecosystem].composition for it in since}
     offering = {
-        package: targets[package].offered_at
+        package: compositions[package].read_offered
         for package, names in changed.items()
         if package.manifest.name in names
     }
@@ -165,7 +165,7 @@ async def _find_committed(
     for package, is_same in offered.items():
         if is_same:
             changed[package].remove(package.manifest.name)
-    inheriting = {package: targets[package].inherited_at for package in since}
+    inheriting = {package: compositions[package].read_inherited for package in since}
     inherited = await _compare_manifests(inheriting, since, sources.root, processes)
     for package in since:
         if not inherited.get(package, True):
@@ -187,7 +187,8 @@ class _Sources:
 
     def find_parts(self, package: Package) -> Mapping[Package, Collection[Package]]:
         if package not in self._parts:
-            self._parts[package] = self.targets[package.id.ecosystem].compiled_in(package)
+            composition = self.targets[package.id.ecosystem].composition
+            self._parts[package] = composition.find_parts(package)
         return self._parts[package]
 
     def sort_by_package(self, paths: Iterable[str]) -> Mapping[PackageId, Sequence[str]]:
@@ -240,8 +241,9 @@ class _Sources:
     def _reads(self, taker: Package, part: Package) -> Callable[[str], bool] | None:
         """What the sources of `taker` take in of `part`, read once."""
         if (taker, part) not in self._readers:
-            target = self.targets[taker.id.ecosystem]
-            self._readers[taker, part] = target.takes_in(taker, part, self.holdings.list_own)
+            composition = self.targets[taker.id.ecosystem].composition
+            counts = composition.follow_imports(taker, part, self.holdings.list_own)
+            self._readers[taker, part] = counts
         return self._readers[taker, part]
 
 

@@ -15,7 +15,7 @@ from raising import raises
 from releasekit.announce.tags import plan_tags, push_tags
 from releasekit.announced import Status, Tag
 from releasekit.config.tag_options import TagOptions
-from releasekit.ecosystems.npm.history import version_at
+from releasekit.ecosystems.npm.composition import version_at
 from releasekit.errors import ConfigError
 from releasekit.host.forges import Pages
 from releasekit.host.process import Processes

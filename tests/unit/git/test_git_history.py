@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fakes import package
-from releasekit.ecosystems.cargo.roots import version_at as of_cargo
+from releasekit.ecosystems.cargo.composition import version_at as of_cargo
 from releasekit.ecosystems.maven.discover import PomProject
 from releasekit.ecosystems.maven.document import parse_document
+from releasekit.ecosystems.maven.edit import version_at as of_maven
 from releasekit.ecosystems.maven.pom import parse_pom
-from releasekit.ecosystems.maven.roots import version_at as of_maven
-from releasekit.ecosystems.npm.history import version_at as of_npm
-from releasekit.ecosystems.pypi.history import version_at as of_pypi
+from releasekit.ecosystems.npm.composition import version_at as of_npm
+from releasekit.ecosystems.pypi.composition import version_at as of_pypi
 from releasekit.model import Package, PackageId
 
 if TYPE_CHECKING:

@@ -301,7 +301,7 @@ def test_what_a_tarball_brings_along_is_pinned_with_it_and_built_first(tmp_path:
         ("made", DependencyKind.BUILD),
     ]
     directories = [root / name for name in ("ui", "made", "inner")]
-    assert [*target(root).list_outside(web)] == directories
+    assert [*target(root).composition.list_outside(web)] == directories
     assert found["ui"].inherits == ()
 
 

@@ -12,7 +12,7 @@ import pytest
 from fakes import FakeRegistry, FakeTarget, FakeWorkspace
 from integration.tools import require_tool
 from releasekit.ecosystems import ECOSYSTEMS
-from releasekit.ecosystems.go import module_zip
+from releasekit.ecosystems.go.composition import GoComposition
 from releasekit.errors import ConfigError, PlanError
 from releasekit.host.process import Processes
 from releasekit.plan.absent import check_absent, explain_absent, refuse_absent_members
@@ -287,10 +287,10 @@ def test_what_go_leaves_out_is_named(root: Path) -> None:
         "elsewhere/link.go": "../gen/a.go",
     }
     commit(root, {"gen/a.go": "1"}, links)
-    target = make_target(root, "core", builds_from_commit=True, packs=module_zip.packs)
+    target = make_target(root, "core", builds_from_commit=True, packs=GoComposition().packs)
     assert check(root, target) == (
         "fake:core would be published without core/dir, core/link.go, core/sub and 1 more: a Go "
         "module contains no symbolic links and no files of submodules; commit the files themselves"
     )
     # Others pack what a link leads to.
-    assert check(root, make_target(root, "core", packs=module_zip.packs)) == ""
+    assert check(root, make_target(root, "core", packs=GoComposition().packs)) == ""

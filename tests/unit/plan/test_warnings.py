@@ -463,7 +463,7 @@ def test_what_goes_out_without_a_commit_is_said(tmp_path: Path) -> None:
     )
     assert said(warned(root, made, target)) == {"core": [told], "app": [], "cli": []}
     from_commit = FakeTarget(
-        target.workspace, target.registry, packs=target.packs, builds_from_commit=True
+        target.workspace, target.registry, packs=target.composition.packs, builds_from_commit=True
     )
     left = (
         f"it is built from commit {head}, so changes to a.py, new.py do not go out with it: "
@@ -559,11 +559,13 @@ def test_a_manifest_that_offers_the_same_has_not_changed(tmp_path: Path) -> None
         if moment == 0:
             git(root, "tag", "v1.0")
 
-    def offered_at(package: Package, read: Callable[[Path], bytes | None]) -> str:
+    def read_offered(package: Package, read: Callable[[Path], bytes | None]) -> str:
         text = read(package.directory / "manifest") or b""
         return text.decode().partition(" #")[0]
 
-    found = warned(root, made, FakeTarget(FakeWorkspace(), FakeRegistry(), offered_at=offered_at))
+    found = warned(
+        root, made, FakeTarget(FakeWorkspace(), FakeRegistry(), read_offered=read_offered)
+    )
     changed = ["changed-without-bump"]
     assert names(found) == {"core": [], "app": changed, "cli": changed}
 
@@ -592,8 +594,10 @@ def test_what_changed_in_a_package_that_is_compiled_in_is_said(tmp_path: Path) -
         target = FakeTarget(
             FakeWorkspace([app, mid, inner, tools]),
             FakeRegistry(),
-            compiled_in=lambda _: {mid: [app], inner: [mid], tools: [app, tools]},
-            takes_in=lambda taker, part, _: "a.py".__eq__ if (taker, part) in imports else None,
+            find_parts=lambda _: {mid: [app], inner: [mid], tools: [app, tools]},
+            follow_imports=lambda taker, part, _: (
+                "a.py".__eq__ if (taker, part) in imports else None
+            ),
         )
         found = warned(root, replace(made, packages=kept), target)
         return [warning.message for warning in found.packages[0].warnings]
@@ -647,8 +651,8 @@ def test_what_is_compiled_in_without_a_commit_is_said(tmp_path: Path) -> None:
     target = FakeTarget(
         FakeWorkspace([app, inner]),
         FakeRegistry(),
-        compiled_in=lambda each: {inner: [app]} if each == app else {},
-        takes_in=lambda *_: lambda _name: True,
+        find_parts=lambda each: {inner: [app]} if each == app else {},
+        follow_imports=lambda *_: lambda _name: True,
     )
     found = warned(root, replace(made, packages=made.packages[:1]), target)
     [warning] = found.packages[0].warnings

@@ -11,8 +11,8 @@ from packaging.version import Version
 import fakes
 from integration.tools import require_tool
 from releasekit.ecosystems.pypi import Options, discover
+from releasekit.ecosystems.pypi.composition import version_at
 from releasekit.ecosystems.pypi.edit import move_specifier
-from releasekit.ecosystems.pypi.history import version_at
 from releasekit.ecosystems.pypi.target import PyPITarget, PyPIWorkspace
 from releasekit.errors import PlanError
 from releasekit.model import Package, PackageId

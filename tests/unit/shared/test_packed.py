@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fakes import package
-from releasekit.ecosystems.cargo import roots as cargo
-from releasekit.ecosystems.go import module_zip as go
-from releasekit.ecosystems.maven import roots as maven
-from releasekit.ecosystems.npm import history as npm
+from releasekit.ecosystems.cargo.composition import CargoComposition
+from releasekit.ecosystems.go.composition import GoComposition
+from releasekit.ecosystems.maven.composition import MavenComposition
+from releasekit.ecosystems.npm.composition import NpmComposition
 from releasekit.ecosystems.npm.discover import Found
 from releasekit.ecosystems.npm.roots import PNPM, WorkspaceFiles
-from releasekit.ecosystems.pypi import history as pypi
+from releasekit.ecosystems.pypi.composition import PyPIComposition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
     Packs = Callable[[Package, Collection[str]], Counts]
     Outside = Callable[[Package], Collection[Path]]
+
+cargo, go, maven = CargoComposition(), GoComposition(), MavenComposition()
+npm, pypi = NpmComposition(Found({}, (), {}), (), Path("/")), PyPIComposition({}, Path("/"))
 
 
 def at(root: Path, manifest: str, text: str) -> Package:
@@ -425,12 +428,12 @@ rand.workspace = true
     def taken(edition: str = "2021", serde: str = "1", cc: str = "1", rand: str = "0.9") -> str:
         root = f'[workspace.package]\nedition = "{edition}"\nversion = "{rand}"\n'
         root += f'[workspace.dependencies]\nserde = "{serde}"\ncc = "{cc}"\nrand = "{rand}"\n'
-        return cargo.inherited_at(member, told({member.manifest: text, shared: root}))
+        return cargo.read_inherited(member, told({member.manifest: text, shared: root}))
 
     assert taken() == taken(rand="0.10") != ""
     assert len({taken(), taken("2024"), taken(serde="2"), taken(cc="2")}) == 4
-    assert cargo.inherited_at(replace(member, inherits=()), told({})) == ""
-    assert cargo.inherited_at(member, told({shared: "["})) == "{}"
+    assert cargo.read_inherited(replace(member, inherits=()), told({})) == ""
+    assert cargo.read_inherited(member, told({shared: "["})) == "{}"
 
 
 def test_an_npm_package_tells_what_it_takes_from_catalogs(tmp_path: Path) -> None:
@@ -443,11 +446,12 @@ def test_an_npm_package_tells_what_it_takes_from_catalogs(tmp_path: Path) -> Non
     )
     member = at(tmp_path, "package.json", text)
     found = Found({}, (), {tmp_path: WorkspaceFiles(tmp_path, "pnpm")})
+    composition = NpmComposition(found, (), tmp_path)
 
     def taken(a: str = "^1", b: str = "^1", d: str = "^1", manifest: str = text) -> str:
         settings = f'catalog: {{a: "{a}", d: "{d}"}}\ncatalogs: {{old: {{b: "{b}"}}}}\n'
         files = {member.manifest: manifest, tmp_path / PNPM: settings}
-        return npm.inherited_at(found, member, told(files))
+        return composition.read_inherited(member, told(files))
 
     assert taken() == taken(d="^2") != ""
     assert len({taken(), taken("^2"), taken(b="^2")}) == 3
@@ -455,31 +459,31 @@ def test_an_npm_package_tells_what_it_takes_from_catalogs(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("offered_at", "name", "text", "same", "other"),
+    ("read_offered", "name", "text", "same", "other"),
     [
         (
-            npm.offered_at,
+            npm.read_offered,
             "package.json",
             '{"name": "core", "devDependencies": {"a": "1"}, "dependencies": {"b": "1"}}',
             '{"name": "core", "dependencies": {"b": "1"}}',
             '{"name": "core", "dependencies": {"b": "2"}}',
         ),
         (
-            npm.offered_at,
+            npm.read_offered,
             "package.json",
             '{"exports": {"import": "./a", "default": "./b"}}',
             '{"exports": {"import": "./a", "default": "./b"}, "devDependencies": {"a": "1"}}',
             '{"exports": {"default": "./b", "import": "./a"}}',
         ),
         (
-            pypi.offered_at,
+            pypi.read_offered,
             "pyproject.toml",
             '[project]\nname = "core"\n[dependency-groups]\ntest = ["pytest"]\n',
             '[project]\nname = "core"\n',
             '[project]\nname = "core"\ndependencies = ["httpx"]\n',
         ),
         (
-            cargo.offered_at,
+            cargo.read_offered,
             "Cargo.toml",
             '[package]\nname = "core"\n[target."cfg(unix)".dev-dependencies]\na = "1"\n',
             '[package]\nname = "core"\n[target."cfg(unix)"]\n[dev-dependencies]\nb = "1"\n',
@@ -489,14 +493,14 @@ def test_an_npm_package_tells_what_it_takes_from_catalogs(tmp_path: Path) -> Non
 )
 def test_what_only_those_who_work_on_it_need_is_no_offer(
     tmp_path: Path,
-    offered_at: Callable[[Package, Callable[[Path], bytes | None]], str],
+    read_offered: Callable[[Package, Callable[[Path], bytes | None]], str],
     name: str,
     text: str,
     same: str,
     other: str,
 ) -> None:
     found = at(tmp_path, name, text)
-    said = [offered_at(found, told({found.manifest: each})) for each in (text, same, other)]
+    said = [read_offered(found, told({found.manifest: each})) for each in (text, same, other)]
     assert said[0] == said[1] != said[2]
     assert all(said)
-    assert offered_at(found, told({})) == offered_at(found, told({found.manifest: "["})) == ""
+    assert read_offered(found, told({})) == read_offered(found, told({found.manifest: "["})) == ""

@@ -183,7 +183,8 @@ def _find_unbuilt(packages: Sequence[Package], found: Inventory) -> dict[Package
             within = tracked[bisect_left(tracked, below) :]
             own = takewhile(methodcaller("startswith", below), within)
             names = {it.removeprefix(below) for it in own}
-            if missing := found.targets[each.id.ecosystem].find_unbuilt(each, names):
+            composition = found.targets[each.id.ecosystem].composition
+            if missing := composition.find_unbuilt(each, names):
                 unbuilt[each.id] = missing
     return unbuilt
 

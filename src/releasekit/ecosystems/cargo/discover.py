@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from releasekit.decided import Edge, VersionGroup
 from releasekit.ecosystems.cargo import TOOL, crates_io
+from releasekit.ecosystems.cargo.composition import inherits_version
 from releasekit.ecosystems.cargo.destination import CRATES_IO
 from releasekit.ecosystems.cargo.requirements import Requirement
-from releasekit.ecosystems.cargo.roots import inherits_version
 from releasekit.ecosystems.shared.crates import (
     MANIFEST,
     MAX_BYTES,

@@ -1,36 +1,18 @@
-"""What a Cargo.toml says, read without cargo: of the directories below it, of its package at an
-earlier time, and which files of that package count.
-"""
+"""What a Cargo.toml says of the directories below it, read without cargo."""
 
 from __future__ import annotations
 
-import functools
-import json
-import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
-from releasekit.ecosystems.shared.crates import MANIFEST, MAX_BYTES, read_toml
-from releasekit.ecosystems.shared.documents import table_in, text_in
-from releasekit.ecosystems.shared.packed import below, is_below, is_beside, spelled_out
-from releasekit.host.files import read_text
-from releasekit.text.bounds import parse_toml
-from releasekit.text.globs import WILDCARD, Glob, Patterns
+from releasekit.ecosystems.shared.crates import MANIFEST, read_toml
+from releasekit.ecosystems.shared.documents import table_in
+from releasekit.text.globs import WILDCARD, Glob
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
     from pathlib import Path
 
     from releasekit.ecosystems.interface import Membership, Standing
-    from releasekit.ecosystems.shared.packed import Counts
-    from releasekit.model import Package
-
-
-# What a manifest may name of the directories above it.
-_COPIED: Final = ("license-file", "readme")
-# Targets that no dependent builds. A file there that `include` names itself belongs to the sources.
-# https://doc.rust-lang.org/cargo/guide/project-layout.html
-_UNUSED: Final = re.compile(r"(?:benches|examples|tests)/")
 
 
 # https://rust-lang.github.io/rustup/overrides.html#the-toolchain-file
@@ -99,128 +81,3 @@ def publishable_at(directory: Path) -> bool:
 def _strings(value: object) -> list[str]:
     """Cargo itself complains of anything else."""
     return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
-
-
-def version_at(package: Package, read: Callable[[Path], bytes | None]) -> str:
-    """As in `interface.Target`: its own, or that of its workspace.
-
-    https://doc.rust-lang.org/cargo/reference/workspaces.html#the-package-table
-    """
-    document = _parse(read(package.manifest))
-    table = table_in(document, "package")
-    if text_in(table, "name") != package.id.name:
-        return ""
-    if not _inherits_version(table):
-        return text_in(table, "version")
-    shared = _parse(read(package.inherits[0])) if package.inherits else document
-    return text_in(table_in(table_in(shared, "workspace"), "package"), "version")
-
-
-def inherits_version(manifest: Path) -> bool:
-    """Whether the version of a crate is that of its workspace."""
-    return _inherits_version(table_in(read_toml(manifest), "package"))
-
-
-def _inherits_version(table: Mapping[str, object]) -> bool:
-    return table_in(table, "version").get("workspace") is True
-
-
-def inherited_at(package: Package, read: Callable[[Path], bytes | None]) -> str:
-    """As in `interface.Target`, except for what only its own tests need."""
-    if not package.inherits:
-        return ""
-    document = _parse(read(package.manifest))
-    shared = table_in(_parse(read(package.inherits[0])), "workspace")
-    kinds = [
-        table_in(table, kind)
-        for table in (document, *table_in(document, "target").values())
-        for kind in ("dependencies", "build-dependencies")
-    ]
-    taken = {
-        f"{kind}.{key}": table_in(shared, kind).get(key)
-        for kind, tables in (("package", [table_in(document, "package")]), ("dependencies", kinds))
-        for table in tables
-        for key in table
-        if table_in(table, key).get("workspace") is True
-    }
-    return json.dumps(taken, default=str, sort_keys=True)
-
-
-def offered_at(package: Package, read: Callable[[Path], bytes | None]) -> str:
-    """As in `interface.Target`, without what only its own tests need."""
-    document = {**_parse(read(package.manifest))}
-    if not document:
-        return ""
-    targets = table_in(document, "target")
-    document["target"] = {key: _without_tests(table) for key, table in targets.items()}
-    return json.dumps(_without_tests(document), default=str, sort_keys=True)
-
-
-def _without_tests(document: Mapping[str, object]) -> Mapping[str, object]:
-    return {key: document[key] for key in document if key != "dev-dependencies"}
-
-
-@functools.lru_cache(maxsize=64)
-def _parse(data: bytes | None) -> Mapping[str, object]:
-    try:
-        return parse_toml((data or b"").decode())
-    except ValueError:
-        return {}
-
-
-def packs(package: Package, tracked: Collection[str]) -> Counts:
-    """As in `interface.Target`. A lock file matters to those who install a program.
-
-    https://doc.rust-lang.org/cargo/reference/manifest.html#the-exclude-and-include-fields
-    """
-    document = read_toml(package.manifest)
-    shared = read_toml(package.inherits[0]) if package.inherits else document
-    listed = _read_patterns(document, shared, "include")
-    included, spelled = Patterns.parse(listed), spelled_out(listed)
-    excluded = Patterns.parse(_read_patterns(document, shared, "exclude"))
-    table = table_in(document, "package")
-    named = {text_in(table, key).removeprefix("./") for key in ("build", "license-file", "readme")}
-    always = {package.manifest.name, *named}
-    elsewhere = below(package.manifest.name, tracked)
-    is_program = "bin" in document or any(
-        name == "src/main.rs" or name.startswith("src/bin/") for name in tracked
-    )
-
-    def counts(name: str) -> bool:
-        if name in always or (name == "Cargo.lock" and is_program):
-            return True
-        if name == "Cargo.lock" or name.startswith(elsewhere):
-            return False
-        if name not in spelled and (is_beside(name, spelled) or _UNUSED.match(name)):
-            return False
-        if included.globs:
-            return included.names(name) or (name.endswith("/") and included.may_name_below(name))
-        return not excluded.names(name)
-
-    return counts
-
-
-def list_outside(package: Package) -> Collection[Path]:
-    """As in `interface.Target`: cargo copies both files to the top of a crate.
-
-    https://doc.rust-lang.org/cargo/reference/manifest.html#the-readme-field
-    """
-    text = read_text(package.manifest, max_bytes=MAX_BYTES)
-    if not any(key in text for key in _COPIED):
-        return ()
-    table = table_in(_parse(text.encode()), "package")
-    found = [(package.directory, table, key) for key in _COPIED]
-    for above in package.inherits:
-        document = _parse(read_text(above, max_bytes=MAX_BYTES).encode())
-        shared = table_in(table_in(document, "workspace"), "package")
-        taken = [key for key in _COPIED if table_in(table, key).get("workspace") is True]
-        found += [(above.parent, shared, key) for key in taken]
-    paths = {directory / text_in(said, key) for directory, said, key in found if text_in(said, key)}
-    return [path for path in paths if not is_below(path, package.directory)]
-
-
-def _read_patterns(document: object, shared: object, key: str) -> list[object]:
-    value = table_in(document, "package").get(key)
-    if isinstance(value, dict):
-        value = table_in(table_in(shared, "workspace"), "package").get(key)
-    return value if isinstance(value, list) else []

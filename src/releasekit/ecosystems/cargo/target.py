@@ -11,6 +11,7 @@ from releasekit.aio import Resource
 from releasekit.config.shards import Shard
 from releasekit.ecosystems.cargo import CRATES_IO_INDEX, TOOL, discover, edit, requirements, roots
 from releasekit.ecosystems.cargo.build import Packager, split_into_chunks
+from releasekit.ecosystems.cargo.composition import CargoComposition, version_at
 from releasekit.ecosystems.cargo.crate_file import PrebuiltCrates
 from releasekit.ecosystems.cargo.destination import (
     CRATES_IO_NAME,
@@ -93,11 +94,8 @@ class CargoTarget(Target):
     builds_in_turn = True
     # Only a Cargo.lock that has it already: https://doc.rust-lang.org/cargo/commands/cargo-yank.html
     takes_hidden = staticmethod(lambda _: False)
-    version_at = staticmethod(roots.version_at)
-    inherited_at = staticmethod(roots.inherited_at)
-    offered_at = staticmethod(roots.offered_at)
-    packs = staticmethod(roots.packs)
-    list_outside = staticmethod(roots.list_outside)
+    version_at = staticmethod(version_at)
+    composition = CargoComposition()
 
     def __init__(self, workspace: CargoWorkspace, registry: Registry) -> None:
         super().__init__(workspace, registry)

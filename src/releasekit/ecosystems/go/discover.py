@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from releasekit.ecosystems.go import Options
     from releasekit.ecosystems.go.gomod import GoMod, Replace
-    from releasekit.ecosystems.interface import Read
+    from releasekit.git.versions import Read
 
 ECOSYSTEM: Final = "go"
 # The same words for all modules: there may be a hundred.

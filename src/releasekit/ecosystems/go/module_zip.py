@@ -17,24 +17,17 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.go import paths
 from releasekit.ecosystems.shared.archives import BAD_ZIP, opened_entry, opened_zip
-from releasekit.ecosystems.shared.packed import below, is_beside
 from releasekit.errors import BuildFailed
-from releasekit.host.files import is_file, repository_of
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-    from pathlib import Path
-
-    from releasekit.ecosystems.shared.packed import Counts
-    from releasekit.model import Package
+    from collections.abc import Mapping
 
 MAX_ZIP_BYTES: Final = 500 * 1024 * 1024
 MAX_GO_MOD_BYTES: Final = 16 * 1024 * 1024
 LICENSE: Final = "LICENSE"
 _PIECE_BYTES: Final = 1024 * 1024
 _SHOWN: Final = 3
-_TESTING: Final = re.compile(r"_test\.go$|(?:^|/)testdata/")
 _LANGUAGE: Final = re.compile(r"([0-9]+)(?:\.([0-9]*)|$)")
 
 
@@ -44,30 +37,6 @@ class File:
 
     size: int
     regular: bool = True
-
-
-def packs(_package: Package, tracked: Collection[str]) -> Counts:
-    """As in `interface.Target`."""
-    elsewhere = ("vendor/", *below("go.mod", tracked))
-
-    def counts(name: str) -> bool:
-        if name.startswith(elsewhere) or _TESTING.search(name):
-            return False
-        # A package can be imported from any directory.
-        return name.endswith(".go") or not is_beside(name)
-
-    return counts
-
-
-def list_outside(package: Package) -> Collection[Path]:
-    """As in `interface.Target`: a module without a licence has that of the repository.
-
-    https://go.dev/ref/mod#vcs-license
-    """
-    top = repository_of(package.directory)
-    if top is None or top == package.directory or is_file(package.directory / LICENSE):
-        return ()
-    return (top / LICENSE,)
 
 
 def select_files(files: Mapping[str, File], *, go: str, module: str) -> list[str]:

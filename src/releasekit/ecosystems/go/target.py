@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 from releasekit.config.locations import FILENAME
 from releasekit.config.values import Directory
 from releasekit.ecosystems.go import OFFICIAL, discover, gomod, paths, release
+from releasekit.ecosystems.go.composition import GoComposition
 from releasekit.ecosystems.go.edit import edit_versions
-from releasekit.ecosystems.go.module_zip import list_outside, packs
 from releasekit.ecosystems.go.registry import ProxyDirectory, TagRegistry
 from releasekit.ecosystems.go.release import ModuleBatch
 from releasekit.ecosystems.go.source import open_sources, path_in_repository
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.go import Options
     from releasekit.ecosystems.go.discover import Module
     from releasekit.ecosystems.go.release import Lookup
-    from releasekit.ecosystems.interface import Built, Into, Read, Registry
+    from releasekit.ecosystems.interface import Built, Into, Registry
+    from releasekit.git.versions import Read
     from releasekit.host.edits import Edits
     from releasekit.model import Package, PlannedPackage
 
@@ -74,12 +75,7 @@ class GoTarget(Target):
     # The hash of a module covers the hashes of what it needs.
     builds_on_published = True
     builds_from_commit = True
-    packs = staticmethod(packs)
-    list_outside = staticmethod(list_outside)
-
-    def follows_links(self, _package: Package, _names: Collection[str], /) -> bool:
-        """No module has one: https://go.dev/ref/mod#zip-files"""
-        return False
+    composition = GoComposition()
 
     def __init__(self, workspace: GoWorkspace, registry: Registry) -> None:
         super().__init__(workspace, registry)

@@ -6,19 +6,24 @@ use of a text wants it to be something, and where two uses differ, nothing can b
 
 from __future__ import annotations
 
+import os.path
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.maven import mvn, versions
 from releasekit.ecosystems.maven.discover import (
     ECOSYSTEM,
     EXPRESSION,
+    MAX_PARENTS,
+    PomProject,
     explain_private,
+    is_named,
     load_projects,
 )
 from releasekit.ecosystems.maven.document import parse_document
-from releasekit.ecosystems.maven.pom import find_properties
-from releasekit.errors import PlanError, join_errors
+from releasekit.ecosystems.maven.pom import find_properties, parse_pom
+from releasekit.errors import ConfigError, PlanError, join_errors
 from releasekit.host.edits import Edits, refuse_edit
 from releasekit.model import PackageId
 from releasekit.text.escape import clip
@@ -27,11 +32,12 @@ from releasekit.text.toml_text import find_strings
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from releasekit.ecosystems.maven import Options
-    from releasekit.ecosystems.maven.discover import PomProject
     from releasekit.ecosystems.maven.document import Element
+    from releasekit.ecosystems.maven.pom import Pom
+    from releasekit.git.versions import Read
+    from releasekit.model import Package
 
     # A file, and offsets in it, in bytes.
     Place = tuple[Path, tuple[int, int]]
@@ -329,3 +335,45 @@ def _selects(requested: str, version: str) -> bool:
     except ValueError:  # pinning the POM reports an invalid range
         return False
     return is_held or requested == version
+
+
+def version_at(projects: Mapping[str, PomProject], package: Package, read: Read) -> str:
+    """Of the POM, or of those that it inherits from by a relative path. Empty for a version that is
+    set from outside of the POMs: no commit has it.
+    """
+    today = projects[package.id.name]
+    try:
+        pom = _read_pom(package.manifest, read)
+        if pom is None or pom.artifact != today.pom.artifact:
+            return ""
+        project = _make_project(pom, today, read)
+        version = project.resolve(project.model()["version"])
+    except (ValueError, ConfigError):
+        return ""
+    return "" if "${" in version else version
+
+
+def _make_project(pom: Pom, today: PomProject, read: Read, depth: int = 0) -> PomProject:
+    project = PomProject(pom=pom, top=today.top, overrides={})
+    wanted = pom.parent
+    if wanted is not None and wanted.relative_path and depth < MAX_PARENTS:
+        # It may name the directory or the file.
+        place = Path(os.path.normpath(pom.path.parent / wanted.relative_path))
+        found = _read_pom(place / "pom.xml", read) or _read_pom(place, read)
+        if found is not None and found.artifact == wanted.artifact:
+            above = _make_project(found, today, read, depth + 1)
+            above.version = above.resolve(above.model()["version"])
+            # A registry has any other version.
+            project.parent = above if is_named(wanted, above) else None
+    inherited = project.parent.properties if project.parent else {}
+    project.properties = {
+        name: text
+        for name, text in {**inherited, **pom.properties}.items()
+        if name not in today.overrides
+    }
+    return project
+
+
+def _read_pom(path: Path, read: Read) -> Pom | None:
+    data = read(path)
+    return None if data is None else parse_pom(parse_document(data), path)

@@ -17,6 +17,7 @@ from releasekit.ecosystems.maven.build import (
     RunningBuild,
     overlay_prebuilt,
 )
+from releasekit.ecosystems.maven.composition import MavenComposition
 from releasekit.ecosystems.maven.destination import (
     find_named_registry,
     is_central,
@@ -24,7 +25,7 @@ from releasekit.ecosystems.maven.destination import (
 )
 from releasekit.ecosystems.maven.discover import load_projects
 from releasekit.ecosystems.maven.document import MAX_BYTES, parse_document
-from releasekit.ecosystems.maven.edit import VersionEdits
+from releasekit.ecosystems.maven.edit import VersionEdits, version_at
 from releasekit.ecosystems.maven.layout import (
     MavenDirectory,
     is_complete,
@@ -37,7 +38,6 @@ from releasekit.ecosystems.maven.portal import Portal, PortalStaging
 from releasekit.ecosystems.maven.prebuilt import MavenFiles
 from releasekit.ecosystems.maven.repository import Repository
 from releasekit.ecosystems.maven.requirements import list_lacking, list_missing_files
-from releasekit.ecosystems.maven.roots import list_outside, packs, version_at
 from releasekit.ecosystems.maven.signing import GpgSigner
 from releasekit.ecosystems.shared.destinations import find_elsewhere
 from releasekit.ecosystems.shared.packages import batched, unique_by_name
@@ -55,10 +55,11 @@ if TYPE_CHECKING:
     from releasekit.config.config import PlanConfig
     from releasekit.decided import Edge, Ranges, VersionGroup
     from releasekit.ecosystems.directory import Layout
-    from releasekit.ecosystems.interface import Built, Into, Read, Registry
+    from releasekit.ecosystems.interface import Built, Into, Registry
     from releasekit.ecosystems.maven import Options
     from releasekit.ecosystems.maven.discover import PomProject
     from releasekit.ecosystems.maven.pom import Pom
+    from releasekit.git.versions import Read
     from releasekit.host.edits import Edits
     from releasekit.model import Artifact, Package, PackageWarning, PlannedPackage
 
@@ -255,8 +256,7 @@ def target(
 
 
 class MavenTarget(Target):
-    packs = staticmethod(packs)
-    list_outside = staticmethod(list_outside)
+    composition = MavenComposition()
 
     def __init__(self, workspace: MavenWorkspace, registry: Registry) -> None:
         super().__init__(workspace, registry)

@@ -47,6 +47,19 @@ class Found:
         said = package.publish_config.get("access", self.home(package).usual.get("access"))
         return said if isinstance(said, str) else ""
 
+    def find_licenses(self, package: Package) -> tuple[str, ...]:
+        """The files of its workspace's root that tools pack where it has none."""
+        home = self.places.get(package.directory)
+        if home is None or home.root == package.directory or package.prebuilt:
+            return ()
+        return home.licenses
+
+    def list_given_licenses(self, package: Package) -> list[Path]:
+        """Those that go into this one, without any of its own."""
+        if not (names := self.find_licenses(package)) or roots.list_licenses(package.directory):
+            return []
+        return [self.places[package.directory].root / name for name in names]
+
     def resolve(self, declared: DeclaredDependency, package: NpmPackage) -> Reference:
         """What a dependency asks for, by the entry of a catalog where it names one."""
         reference = Reference.parse(declared.key, declared.spec)

@@ -23,32 +23,20 @@ from releasekit.ecosystems.npm import (
     pin,
     tarball,
 )
+from releasekit.ecosystems.npm.composition import NpmComposition, version_at
 from releasekit.ecosystems.npm.destination import find_named_registry, is_same_registry
 from releasekit.ecosystems.npm.directory_layout import PackumentDirectory
 from releasekit.ecosystems.npm.entry_points import find_warnings
-from releasekit.ecosystems.npm.history import (
-    compiled_in,
-    find_unbuilt,
-    follows_links,
-    inherited_at,
-    offered_at,
-    packs,
-    takes_in,
-    version_at,
-)
 from releasekit.ecosystems.npm.login import make_login
 from releasekit.ecosystems.npm.manifest import find_name_fault
 from releasekit.ecosystems.npm.packing import Packer, find_npm
 from releasekit.ecosystems.npm.registry import NpmAttesting, NpmRegistry
-from releasekit.ecosystems.npm.roots import list_licenses
 from releasekit.ecosystems.npm.staging import NpmStaging
 from releasekit.ecosystems.npm.tarball import DIGESTS, PrebuiltTarballs, get_filename
 from releasekit.ecosystems.shared.artifacts import digested, staged_aside
-from releasekit.ecosystems.shared.crates import MANIFEST, Crates
 from releasekit.ecosystems.shared.destinations import find_elsewhere
 from releasekit.errors import BuildFailed, ManifestError, PackageError, PlanError, map_all
 from releasekit.graph import levels_above
-from releasekit.host.files import is_file
 from releasekit.http.origins import require_safe
 from releasekit.model import SENT, Action, PackageId
 from releasekit.problems import Problem
@@ -61,7 +49,7 @@ if TYPE_CHECKING:
     from releasekit.config.config import PlanConfig
     from releasekit.decided import Edge, Ranges
     from releasekit.ecosystems.directory import Layout
-    from releasekit.ecosystems.interface import Built, Into, Read, Registry
+    from releasekit.ecosystems.interface import Built, Into, Registry
     from releasekit.ecosystems.npm import Options
     from releasekit.ecosystems.npm.discover import Found
     from releasekit.ecosystems.npm.manifest import NpmPackage
@@ -104,11 +92,6 @@ def target(
 
 class NpmTarget(Target):
     version_at = staticmethod(version_at)
-    offered_at = staticmethod(offered_at)
-    packs = staticmethod(packs)
-    follows_links = staticmethod(follows_links)
-    takes_in = staticmethod(takes_in)
-    find_unbuilt = staticmethod(find_unbuilt)
 
     def __init__(
         self, workspace: NpmWorkspace, registry: Registry, *, config: PlanConfig, options: Options
@@ -116,7 +99,7 @@ class NpmTarget(Target):
         super().__init__(workspace, registry)
         self._packages = workspace
         self._given_tag = config.own(Inputs).tag
-        self._crates = Crates(config.root)
+        self.composition = NpmComposition(workspace.found, workspace.packages, config.root)
         self._notes: list[Callable[[Sequence[PlannedPackage]], str]] = [workspace.plan_notes]
         self.prebuilt = PrebuiltTarballs(workspace.found.by_name)
         self._notes.append(self._refuse_unaccepted)
@@ -227,23 +210,6 @@ class NpmTarget(Target):
     ) -> Collection[str]:
         edit.edit_versions(self._packages.found, versions, edits, ranges=ranges)
         return ()
-
-    def list_outside(self, package: Package, /) -> Collection[Path]:
-        found = self._packages.found
-        own = None if package.prebuilt else found.by_name.get(package.id.name)
-        bundled = discover.find_bundled(own, found) if own else []
-        return [*self._packages.list_outside(package), *(each.directory for each in bundled)]
-
-    def list_compiled(self, package: Package, /) -> Collection[Path]:
-        own = self._packages.found.by_name.get(package.id.name)
-        named = [package.directory / each / MANIFEST for each in own.crates] if own else []
-        return self._crates.list_compiled(filter(is_file, named))
-
-    def inherited_at(self, package: Package, read: Read, /) -> str:
-        return inherited_at(self._packages.found, package, read)
-
-    def compiled_in(self, package: Package, /) -> Mapping[Package, Collection[Package]]:
-        return compiled_in(self._packages.found, self._packages.packages, package)
 
 
 def describe_scans(packages: Sequence[PlannedPackage]) -> str:
@@ -378,7 +344,7 @@ class NpmWorkspace:
         given = {
             package.id.name: [path.name for path in paths]
             for package in sent
-            if (paths := self.list_outside(package))
+            if (paths := self.found.list_given_licenses(package))
         }
         if given:
             files = sorted({file for files in given.values() for file in files})
@@ -530,20 +496,7 @@ class NpmWorkspace:
             "into": str(into),
             "root": str(home.root),
             "workspaces": [*map(str, members)],
-            "licenses": self._find_licenses(package),
+            "licenses": self.found.find_licenses(package),
             "tool": home.tool,
             "ignoreScripts": self.npm.options.ignore_scripts or bool(home.scriptless),
         }
-
-    def list_outside(self, package: Package) -> list[Path]:
-        """See `interface.Target`."""
-        if not (names := self._find_licenses(package)) or list_licenses(package.directory):
-            return []
-        return [self.found.places[package.directory].root / name for name in names]
-
-    def _find_licenses(self, package: Package) -> tuple[str, ...]:
-        """The files of its workspace's root that go into the package."""
-        home = self.found.places.get(package.directory)
-        if home is None or home.root == package.directory or package.prebuilt:
-            return ()
-        return home.licenses

@@ -16,7 +16,7 @@ from packaging.version import Version
 
 from releasekit.decided import VersionGroup
 from releasekit.ecosystems.pypi import manifest
-from releasekit.ecosystems.pypi.history import find_version, list_maturin_crates
+from releasekit.ecosystems.pypi.composition import find_version, list_maturin_crates
 from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.errors import map_all
 from releasekit.host.edits import Edits, refuse_edit

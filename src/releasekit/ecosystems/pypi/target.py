@@ -29,6 +29,7 @@ from releasekit.ecosystems.interface import (
 )
 from releasekit.ecosystems.pypi import PYPI, UV, Inputs, discover, manifest
 from releasekit.ecosystems.pypi.build import DIGESTS, Builder, InRepoWheels, list_tags
+from releasekit.ecosystems.pypi.composition import PyPIComposition, version_at
 from releasekit.ecosystems.pypi.directory_layout import SimpleDirectory
 from releasekit.ecosystems.pypi.distribution import (
     check_declared,
@@ -49,19 +50,11 @@ from releasekit.ecosystems.pypi.environment import (
     Installer,
     Requirements,
 )
-from releasekit.ecosystems.pypi.history import (
-    list_crates,
-    list_outside,
-    offered_at,
-    packs,
-    version_at,
-)
 from releasekit.ecosystems.pypi.manifest import ECOSYSTEM, pin
 from releasekit.ecosystems.pypi.registry import IndexAttesting, PackageIndex
 from releasekit.ecosystems.pypi.roots import find_lock_directories
 from releasekit.ecosystems.pypi.simple_index import parse_filename
 from releasekit.ecosystems.shared import artifacts
-from releasekit.ecosystems.shared.crates import Crates
 from releasekit.ecosystems.shared.destinations import find_elsewhere
 from releasekit.ecosystems.shared.packages import not_a_package
 from releasekit.ecosystems.shared.tools import find_tool
@@ -127,9 +120,6 @@ class PyPITarget(Target):
     takes_instead = staticmethod(manifest.is_taken_instead)
     pinned_apart = staticmethod(find_pinned_apart)
     version_at = staticmethod(version_at)
-    offered_at = staticmethod(offered_at)
-    packs = staticmethod(packs)
-    list_outside = staticmethod(list_outside)
 
     def __init__(
         self,
@@ -145,7 +135,7 @@ class PyPITarget(Target):
         self._pypi = ecosystem
         self._config, self._root, self._options = config, config.root, options
         self._index = index = registry if isinstance(registry, PackageIndex) else None
-        self._crates = Crates(config.root)
+        self.composition = PyPIComposition(workspace.projects, config.root)
         self.prebuilt = PythonFiles(workspace)
         if index:
             self.is_new, self.rights = index.is_new, index
@@ -170,10 +160,6 @@ class PyPITarget(Target):
 
     def shared_versions(self) -> Iterable[VersionGroup]:
         return list_shared_versions(self._found.projects, self._root)
-
-    def list_compiled(self, package: Package, /) -> Collection[Path]:
-        build = self._found.projects[package.id.name].build_system
-        return self._crates.list_compiled(list_crates(package, build))
 
     def edit_versions(
         self, versions: Mapping[str, str], edits: Edits, /, *, ranges: Ranges

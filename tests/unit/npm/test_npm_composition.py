@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from releasekit.ecosystems.npm import Options
+from releasekit.ecosystems.npm.composition import NpmComposition
 from releasekit.ecosystems.npm.discover import find_packages, make_packages
-from releasekit.ecosystems.npm.history import compiled_in, takes_in
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,6 +27,10 @@ def found(root: Path) -> dict[str, Package]:
     return {each.id.name: each for each in make_packages(find_packages(root, Options()))}
 
 
+def composition(root: Path, *here: Package) -> NpmComposition:
+    return NpmComposition(find_packages(root, Options()), here, root)
+
+
 def test_what_users_do_not_install_may_be_compiled_in(tmp_path: Path) -> None:
     """R49: as tsdown, rollup and esbuild take dependencies for development."""
     star = "workspace:*"
@@ -43,7 +47,7 @@ def test_what_users_do_not_install_may_be_compiled_in(tmp_path: Path) -> None:
     member(tmp_path, "inner", private=True, dependencies=shared)
     member(tmp_path, "deep", private=True, devDependencies={"@acme/inner": star})
     here = found(tmp_path)
-    parts = compiled_in(find_packages(tmp_path, Options()), [*here.values()], here["@acme/client"])
+    parts = composition(tmp_path, *here.values()).find_parts(here["@acme/client"])
     names = {part.id.name: [each.id.name for each in takers] for part, takers in parts.items()}
     assert names == {
         "@acme/inner": ["@acme/client", "@acme/deep"],
@@ -51,7 +55,7 @@ def test_what_users_do_not_install_may_be_compiled_in(tmp_path: Path) -> None:
         "@acme/deep": ["@acme/inner"],
     }
     core = here["@acme/core"]
-    assert compiled_in(find_packages(tmp_path, Options()), [*here.values()], core) == {}
+    assert composition(tmp_path, *here.values()).find_parts(core) == {}
 
 
 @pytest.mark.parametrize(
@@ -78,7 +82,9 @@ def test_only_what_a_source_imports_is_taken_in(
         (tmp_path / "client" / name).parent.mkdir(exist_ok=True)
         (tmp_path / "client" / name).write_text(text)
     tracked = {here["@acme/client"]: [name], here["@acme/inner"]: ["index.js"]}
-    counts = takes_in(here["@acme/client"], here["@acme/inner"], tracked.__getitem__)
+    counts = composition(tmp_path).follow_imports(
+        here["@acme/client"], here["@acme/inner"], tracked.__getitem__
+    )
     assert (counts is not None and counts("index.js")) is taken
 
 
@@ -92,7 +98,9 @@ def test_settings_of_tools_say_less_than_sources(tmp_path: Path) -> None:
     (tmp_path / "client/tsdown.config.ts").write_text("'@acme/inner/more'")
     files = {"client": ["index.ts", "tsdown.config.ts"], "inner": ["index.js", "more.js"]}
     tracked = {here[f"@acme/{name}"]: names for name, names in files.items()}
-    counts = takes_in(here["@acme/client"], here["@acme/inner"], tracked.__getitem__)
+    counts = composition(tmp_path).follow_imports(
+        here["@acme/client"], here["@acme/inner"], tracked.__getitem__
+    )
     assert counts is not None
     assert [name for name in files["inner"] if counts(name)] == ["index.js"]
 
@@ -102,7 +110,9 @@ def test_of_too_many_sources_one_may_import_it(tmp_path: Path) -> None:
     member(tmp_path, "inner", private=True)
     here = found(tmp_path)
     names = [f"src/{number}.ts" for number in range(5_001)]
-    counts = takes_in(here["@acme/client"], here["@acme/inner"], lambda _: names)
+    counts = composition(tmp_path).follow_imports(
+        here["@acme/client"], here["@acme/inner"], lambda _: names
+    )
     assert counts is not None
     assert counts("index.js")
 
@@ -168,6 +178,8 @@ def test_what_an_import_leads_to_is_taken_in(
         path.write_text(content)
     here = found(tmp_path)
     tracked = {here["@acme/client"]: ["index.ts"], here["@acme/inner"]: sorted(INNER)}
-    counts = takes_in(here["@acme/client"], here["@acme/inner"], tracked.__getitem__)
+    counts = composition(tmp_path).follow_imports(
+        here["@acme/client"], here["@acme/inner"], tracked.__getitem__
+    )
     assert counts is not None
     assert [name for name in sorted(INNER) if counts(name)] == expected

@@ -1,4 +1,6 @@
-"""What a pyproject.toml said at another time, and which files of its package count."""
+"""Which files of a project count for what is published of it, and what its pyproject.toml said at
+another time.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from packaging.utils import canonicalize_name
 
+from releasekit.ecosystems.composition import Composition
 from releasekit.ecosystems.pypi import manifest
+from releasekit.ecosystems.shared.crates import Crates
 from releasekit.ecosystems.shared.documents import checked_table, table_in, text_in
 from releasekit.ecosystems.shared.packed import is_below, is_beside, spelled_out
 from releasekit.errors import ConfigError
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.ecosystems.shared.packed import Counts
+    from releasekit.git.versions import Read
     from releasekit.model import Package
 
 # The tables that tell these backends about files; their others are about environments.
@@ -81,8 +86,85 @@ _RESERVED: Final = re.compile(
 )
 
 
-def version_at(package: Package, read: Callable[[Path], bytes | None]) -> str:
-    """See `interface.Target`; empty where only a build computes it."""
+class PyPIComposition(Composition):
+    def __init__(self, projects: Mapping[str, manifest.PyProject], root: Path) -> None:
+        self._projects = projects
+        self._crates = Crates(root)
+
+    def packs(self, package: Package, tracked: Collection[str]) -> Counts:
+        """Of the wheel. A build that compiles, or runs hooks, may take all."""
+        document = manifest.read_pyproject(package.manifest)
+        backend = manifest.read_build_system(document, package.manifest).backend
+        tool = table_in(document, "tool")
+        takes_all = (
+            backend.startswith(manifest.COMPILING)
+            or "hooks" in table_in(table_in(tool, "hatch"), "build")
+            or any(name.endswith((".c", ".pyx", ".rs")) for name in tracked)
+        )
+        tables: list[object] = [functools.reduce(table_in, keys, tool) for keys in _OF_FILES]
+        project = table_in(document, "project")
+        tables += [project.get(key) for key in ("license", "license-files", "readme")]
+        said = {text.removeprefix("./").partition("/")[0] for text in _find_texts(tables)}
+        holding = {
+            name.partition("/")[0]
+            for name in tracked
+            # A submodule that is not checked out may have any.
+            if name.endswith((".py", ".pyi", "/")) and not _RESERVED.match(name)
+        }
+        module = package.id.name.replace("-", "_")
+        takes_src = backend.startswith(_TAKING_SRC) and "src" in holding
+        is_flat = not holding.isdisjoint({module, f"{module}.py"})
+        tells_all = any(text in {"", "."} or "*" in text for text in said)
+        if takes_src and not is_flat and not tells_all and _SETUP.isdisjoint(tracked):
+            holding = {"src"}
+        named = spelled_out(
+            f"{place}{name}{end}"
+            for name in (module, *_find_wheel_names(tool))
+            for place in ("", "src/")
+            for end in ("", ".py")
+        )
+        taken = {*holding, *said, *(f"{text}.py" for text in said)}
+
+        def counts(name: str) -> bool:
+            if _ALWAYS.fullmatch(name):
+                return True
+            return not is_beside(name, named) and (takes_all or name.partition("/")[0] in taken)
+
+        return counts
+
+    def list_outside(self, package: Package) -> Collection[Path]:
+        """What the tables of backends name above. A crate is its directory."""
+        text = read_text(package.manifest, max_bytes=manifest.MAX_BYTES)
+        if ".." not in text:
+            return ()
+        document = manifest.read_pyproject(package.manifest)
+        tool, project = table_in(document, "tool"), table_in(document, "project")
+        tables: list[object] = [
+            functools.reduce(table_in, keys[:-1], tool).get(keys[-1]) for keys in _OF_SOURCES
+        ]
+        tables += [project.get(key) for key in ("license", "license-files", "readme")]
+        named = {text.removesuffix("/Cargo.toml") for text in _find_texts(tables, keys=True)}
+        paths = [package.directory / text for text in named if ".." in text.split("/")]
+        return [path for path in paths if not is_below(path, package.directory)]
+
+    def list_compiled(self, package: Package) -> Collection[Path]:
+        build = self._projects[package.id.name].build_system
+        return self._crates.list_compiled(_list_crates(package, build))
+
+    def read_offered(self, package: Package, read: Read) -> str:
+        """Without the groups that only its developers install.
+        https://packaging.python.org/en/latest/specifications/dependency-groups/
+        """
+        try:
+            document = parse_toml((read(package.manifest) or b"").decode())
+        except ValueError:
+            return ""
+        offered = {key: document[key] for key in document if key != "dependency-groups"}
+        return json.dumps(offered, default=str, sort_keys=True) if offered else ""
+
+
+def version_at(package: Package, read: Read) -> str:
+    """As `interface.Target` has it; empty where only a build computes it."""
     path = package.manifest
     data = read(path)
     try:
@@ -141,77 +223,7 @@ def _assigned(name: str) -> re.Pattern[str]:
     return re.compile(rf"^{re.escape(name)} *(?::[^=\n]*)?= *['\"]([^'\"\n]+)['\"]", re.MULTILINE)
 
 
-def offered_at(package: Package, read: Callable[[Path], bytes | None]) -> str:
-    """See `interface.Target`: without the groups that only its developers install.
-    https://packaging.python.org/en/latest/specifications/dependency-groups/
-    """
-    try:
-        document = parse_toml((read(package.manifest) or b"").decode())
-    except ValueError:
-        return ""
-    offered = {key: document[key] for key in document if key != "dependency-groups"}
-    return json.dumps(offered, default=str, sort_keys=True) if offered else ""
-
-
-def packs(package: Package, tracked: Collection[str]) -> Counts:
-    """See `interface.Target`: of the wheel. A build that compiles, or runs hooks, may take all."""
-    document = manifest.read_pyproject(package.manifest)
-    backend = manifest.read_build_system(document, package.manifest).backend
-    tool = table_in(document, "tool")
-    takes_all = (
-        backend.startswith(manifest.COMPILING)
-        or "hooks" in table_in(table_in(tool, "hatch"), "build")
-        or any(name.endswith((".c", ".pyx", ".rs")) for name in tracked)
-    )
-    tables: list[object] = [functools.reduce(table_in, keys, tool) for keys in _OF_FILES]
-    project = table_in(document, "project")
-    tables += [project.get(key) for key in ("license", "license-files", "readme")]
-    said = {text.removeprefix("./").partition("/")[0] for text in _find_texts(tables)}
-    holding = {
-        name.partition("/")[0]
-        for name in tracked
-        # A submodule that is not checked out may have any.
-        if name.endswith((".py", ".pyi", "/")) and not _RESERVED.match(name)
-    }
-    module = package.id.name.replace("-", "_")
-    takes_src = backend.startswith(_TAKING_SRC) and "src" in holding
-    is_flat = not holding.isdisjoint({module, f"{module}.py"})
-    tells_all = any(text in {"", "."} or "*" in text for text in said)
-    if takes_src and not is_flat and not tells_all and _SETUP.isdisjoint(tracked):
-        holding = {"src"}
-    named = spelled_out(
-        f"{place}{name}{end}"
-        for name in (module, *_find_wheel_names(tool))
-        for place in ("", "src/")
-        for end in ("", ".py")
-    )
-    taken = {*holding, *said, *(f"{text}.py" for text in said)}
-
-    def counts(name: str) -> bool:
-        if _ALWAYS.fullmatch(name):
-            return True
-        return not is_beside(name, named) and (takes_all or name.partition("/")[0] in taken)
-
-    return counts
-
-
-def list_outside(package: Package) -> Collection[Path]:
-    """See `interface.Target`: what the tables of backends name above. A crate is its directory."""
-    text = read_text(package.manifest, max_bytes=manifest.MAX_BYTES)
-    if ".." not in text:
-        return ()
-    document = manifest.read_pyproject(package.manifest)
-    tool, project = table_in(document, "tool"), table_in(document, "project")
-    tables: list[object] = [
-        functools.reduce(table_in, keys[:-1], tool).get(keys[-1]) for keys in _OF_SOURCES
-    ]
-    tables += [project.get(key) for key in ("license", "license-files", "readme")]
-    named = {text.removesuffix("/Cargo.toml") for text in _find_texts(tables, keys=True)}
-    paths = [package.directory / text for text in named if ".." in text.split("/")]
-    return [path for path in paths if not is_below(path, package.directory)]
-
-
-def list_crates(package: Package, build: manifest.BuildSystem) -> list[Path]:
+def _list_crates(package: Package, build: manifest.BuildSystem) -> list[Path]:
     """The manifests of the crates that a build compiles, by its tables and its setup.py.
     https://setuptools-rust.readthedocs.io/en/latest/reference.html (path)
     """
