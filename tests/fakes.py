@@ -20,6 +20,7 @@ from releasekit.decided import Edge
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.composition import Composition
 from releasekit.ecosystems.interface import Services, Target
+from releasekit.ecosystems.versioning import Versioning
 from releasekit.errors import BuildFailed, Denied, DigestMismatch, MissingCredentials
 from releasekit.git.settings import GitSettings
 from releasekit.host.ci import CI
@@ -349,10 +350,11 @@ class FakeTarget(Target):
 
     def __init__(self, workspace: Workspace, registry: Registry, **given: object) -> None:
         super().__init__(workspace, registry)
-        self.composition = Composition()
+        self.composition, self.versioning = Composition(), Versioning()
+        parts = (self, self.composition, self.versioning)
         for name, each in given.items():
             if each is not None:
-                vars(self if hasattr(self, name) else self.composition)[name] = each
+                vars(next(part for part in parts if hasattr(part, name)))[name] = each
 
 
 def target(workspace: FakeWorkspace, registry: FakeRegistry) -> Mapping[str, Target]:

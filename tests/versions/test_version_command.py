@@ -14,13 +14,16 @@ import pytest
 
 from integration.tools import require_tool
 from releasekit.__main__ import main
-from releasekit.host.edits import Edits
+from releasekit.ecosystems.pypi.versioning import PyPIVersioning
+from releasekit.ecosystems.versioning import WrittenVersions
 from releasekit.state import locks
 from workspaces import git
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from releasekit.host.edits import Edits
 
 
 @pytest.fixture(autouse=True)
@@ -298,15 +301,15 @@ def test_a_file_with_changes_of_its_own_is_not_touched(
 def test_what_does_not_read_as_decided_is_taken_back(
     uv_workspace: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def edit_wrongly(*found: object, ranges: str) -> set[str]:
-        *_, versions, edits = found
-        assert isinstance(versions, dict)
-        assert isinstance(edits, Edits)
+    def edit_wrongly(
+        _: object, versions: Mapping[str, str], edits: Edits, *, ranges: str
+    ) -> WrittenVersions:
+        del ranges
         path = uv_workspace / "packages/core/pyproject.toml"
         edits.write(path, (edits.read(path) or "").replace("1.2.0", f"{versions['acme-core']}1"))
-        return set()
+        return WrittenVersions()
 
-    monkeypatch.setattr("releasekit.ecosystems.pypi.target.edit_versions", edit_wrongly)
+    monkeypatch.setattr(PyPIVersioning, "edit", edit_wrongly)
     assert main(["version", str(uv_workspace)]) == 3
     assert "pypi:acme-cli should have 0.4.2, and reads as 0.4.1" in capsys.readouterr().err
     assert git(uv_workspace, "status", "--porcelain") == ""

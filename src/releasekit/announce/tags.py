@@ -226,7 +226,7 @@ async def _find_foreign(
         if tag is None or tag.status is not Status.EXISTING:
             continue
         if not is_clean(commit_of_version(planned, plan.commit)):
-            asked.append((package, target.version_at, tag.commit))
+            asked.append((package, target.versioning.read_version, tag.commit))
     here = await tagging.commits.find_existing(commit for *_, commit in asked)
     asked = [each for each in asked if each[2] in here]
     versions = await find_versions(asked, tagging.commits)
@@ -251,7 +251,8 @@ async def _find_commits(
 ) -> dict[PackageId, Tag]:
     """Tags of published versions whose commit only the history of the manifests tells."""
     asked = {
-        planned.package: targets[planned.package.id.ecosystem].version_at for planned in unknown
+        planned.package: targets[planned.package.id.ecosystem].versioning.read_version
+        for planned in unknown
     }
     commits = await find_first_commits(asked, tagging.commits) if asked else {}
     cut = bool(unknown) and await tagging.commits.is_shallow()

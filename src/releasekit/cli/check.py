@@ -211,7 +211,9 @@ async def _examine_packages(
         if name in targets and not own:
             there = targets[name].workspace.packages
             # Where nothing else is published, somebody wants these to be.
-            untold = [] if chosen else [p for p in there if targets[name].find_untold(p, ())]
+            untold = (
+                [] if chosen else [p for p in there if targets[name].versioning.find_untold(p, ())]
+            )
             for package in (*untold, *there)[:1]:
                 leaving = "exclude-packages" if about.is_excluded(package.id) else "packages"
                 why = package.unpublishable or f"`{leaving}` leaves it out"

@@ -142,7 +142,7 @@ def _list_versions(
         return {each.package.id: each.package.version for each in recorded.results}
     if not release:
         return {each.id: each.version for each in found if not each.unpublishable}
-    takes = [each.id for each in found if targets[each.id.ecosystem].takes_version(each)]
+    takes = [each.id for each in found if targets[each.id.ecosystem].versioning.gets_version(each)]
     return dict.fromkeys(takes, release)
 
 

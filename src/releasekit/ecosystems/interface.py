@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Literal, Protocol, Self, TypeVar
 
 from releasekit.aio import Resource, uncancellable
 from releasekit.ecosystems.composition import Composition
+from releasekit.ecosystems.versioning import Versioning
 from releasekit.errors import Denied, Rejected
 from releasekit.git.settings import GitSettings
 from releasekit.host.ci import CI
@@ -26,10 +27,7 @@ if TYPE_CHECKING:
     from releasekit.attested import Obstacle
     from releasekit.config.config import Config
     from releasekit.config.values import StageMode
-    from releasekit.decided import Edge, Ranges, VersionGroup
     from releasekit.errors import BuildFailed, PackageError
-    from releasekit.git.versions import Read
-    from releasekit.host.edits import Edits
     from releasekit.host.process import Processes
     from releasekit.http.client import RetryPolicy
     from releasekit.http.credentials import Credentials
@@ -372,8 +370,8 @@ class Target:
     builds_in_turn: bool = False
     # What is published is what the commit has, whatever files differ from it.
     builds_from_commit: bool = False
-    # What goes into what is published of a package.
     composition: Composition = Composition()
+    versioning: Versioning = Versioning()
 
     def __init__(self, workspace: Workspace, registry: Registry) -> None:
         self.workspace = workspace
@@ -443,69 +441,11 @@ class Target:
         had its effect. Raises BuildFailed.
         """
 
-    def own_tag(self, _package: Package, /) -> str | None:
-        """The tag by which the registry itself publishes the package, with all of its bytes: empty
-        where nothing is pushed for it, and None for a registry that goes by no tags.
-        """
-        return None
-
-    def source_tag(self, _package: Package, /) -> str:
-        """The tag by which users get the same version from its repository, past the registry."""
-        return ""
-
     def try_out(self, package: Package, shared: Path, /) -> Trial:
         """How a user gets the package from this registry, which is no directory. What clients fetch
         goes into `shared`, a directory of this run, so that nothing from before counts.
         """
         raise NotImplementedError
-
-    def takes_version(self, package: Package, /) -> bool:
-        """Whether the package is published, or would be with another version than it has."""
-        return not package.unpublishable
-
-    def find_untold(self, _package: Package, _tagged: Iterable[str], /) -> str:
-        """The version to tell of a package that is not published for want of one: the last of those
-        `tagged`, or else the first that it can have. Empty for any other package.
-        """
-        return ""
-
-    def goes_elsewhere(self, _package: Package, /) -> bool:
-        """Whether its files name another registry than this one, which knows nothing of it."""
-        return False
-
-    def published_edges(self, _released: Mapping[str, str], /) -> Iterable[Edge]:
-        """What the published files of each package ask of others here, as their manifests and
-        today's pins have it. `released` maps canonical names to the versions that were published,
-        which pins named then. What is never published, or excludes what stands here, asks nothing.
-        """
-        return ()
-
-    def shared_versions(self) -> Iterable[VersionGroup]:
-        """The packages whose version stands in one place."""
-        return ()
-
-    def edit_versions(
-        self,
-        _versions: Mapping[str, str],
-        _edits: Edits,
-        /,
-        *,
-        ranges: Ranges,  # noqa: ARG002
-    ) -> Collection[str]:
-        """Write the next versions of packages, by canonical name, and bring along what stands here:
-        requirements on these packages that exclude them, and lock files. Returns the packages whose
-        version is in no file, as their tag says it.
-
-        With `raise`, requirements of packages that get a version themselves begin at the new one;
-        with `exact`, those that name a version name it alone. What excludes the version that stands
-        here means another one, and stays. Raises PlanError for what cannot be written exactly, with
-        the file, the place and what to do.
-        """
-        return ()
-
-    def version_at(self, _package: Package, _read: Read, /) -> str:
-        """The version that its manifests said at another time; empty where they did not say."""
-        return ""
 
 
 async def list_warnings(

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 # From a path of today to its bytes at another time, or None where there was no such file.
 Read = Callable[[Path], "bytes | None"]
+# As `Versioning.read_version`.
 VersionAt = Callable[["Package", Read], str]
 
 # How many commits are listed first, and at once at most: most versions are young.

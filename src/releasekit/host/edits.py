@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from releasekit.model import PackageId
-
 
 class Edits:
     """Reads what was edited before, and writes nothing to the disk.
@@ -26,8 +24,6 @@ class Edits:
 
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
-        # Packages that no version was decided for, and that move along with those that got one.
-        self.moved: dict[PackageId, str] = {}
         self._places: dict[Path, Path] = {}
         self._before: dict[Path, bytes | None] = {}
         self._after: dict[Path, bytes | None] = {}

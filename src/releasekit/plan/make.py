@@ -395,7 +395,8 @@ def collect_packages(
     public = [
         p
         for p in packages
-        if about.has_ecosystem(p.id.ecosystem) and targets[p.id.ecosystem].takes_version(p)
+        if about.has_ecosystem(p.id.ecosystem)
+        and targets[p.id.ecosystem].versioning.gets_version(p)
     ]
     if unlisted and not public:
         own = [p for p in packages if about.has_ecosystem(p.id.ecosystem)]

@@ -263,7 +263,9 @@ async def _find_edited(
         for package, listed in edits.items()
     }
     names = {each: listed for each in packages if (listed := sources.list_changed(each, known))}
-    asked = [(each, sources.targets[each.id.ecosystem].version_at, "HEAD") for each in names]
+    asked = [
+        (each, sources.targets[each.id.ecosystem].versioning.read_version, "HEAD") for each in names
+    ]
     committed = await _read_manifests(asked, sources.root, processes)
     return {each: names[each] for each in names if committed.get((each.id, "HEAD")) == each.version}
 

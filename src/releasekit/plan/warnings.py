@@ -322,7 +322,7 @@ async def _describe_tagged(
         tag
         for each in plan.packages
         if each.action is Action.PUBLISH
-        and (tag := targets[each.package.id.ecosystem].source_tag(each.package))
+        and (tag := targets[each.package.id.ecosystem].versioning.find_source_tag(each.package))
     }
     top = repository_of(root)
     if not tags or top is None or not plan.commit:

@@ -68,7 +68,7 @@ def find_withdrawn_needs(
     edges: dict[tuple[PackageId, PackageId], list[Edge]] = {}
     # Reads all manifests of an ecosystem again, so only where it tells something.
     for name in sorted({package.id.ecosystem for package, _ in asking}):
-        for edge in targets[name].published_edges({}):
+        for edge in targets[name].versioning.list_edges({}):
             if edge.on in withdrawn:
                 edges.setdefault((edge.dependent, edge.on), []).append(edge)
     for package, on in asking:

@@ -153,7 +153,7 @@ async def _collect(scope: Scope, title: str) -> Collected:
 def _list_candidates(scope: Scope) -> list[Candidate]:
     config, targets = scope.config, scope.targets
     labels = choose_labels(config.versioning, scope.versioned, scope.branch, is_part=scope.is_part)
-    groups = (it.packages for each in targets.values() for it in each.shared_versions())
+    groups = (it.packages for each in targets.values() for it in each.versioning.groups)
     # No manifest and no path can hold a NUL.
     shared = {
         package: replace(package, name=f"\0{number}")
@@ -163,7 +163,7 @@ def _list_candidates(scope: Scope) -> list[Candidate]:
     return [
         Candidate(
             package=each,
-            version_at=targets[each.id.ecosystem].version_at,
+            version_at=targets[each.id.ecosystem].versioning.read_version,
             tag=tag_name(config.tagging.name, replace(each, version="\0"), config.root),
             label=labels.get(each.id, ""),
             shared=shared.get(each.id),

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from releasekit.config.version_options import FurtherFile
     from releasekit.decided import Bump, Intent, Ranges
     from releasekit.ecosystems.interface import Target
+    from releasekit.ecosystems.versioning import WrittenVersions
     from releasekit.model import Package
     from releasekit.state.seals import Seal
     from releasekit.versions.decision import Decided
@@ -77,15 +78,16 @@ def edit(decided: Decided, targets: Mapping[str, Target]) -> Edited:
     edits = Edits(config.root)
     ranges: Ranges = "exact" if config.snapshot else config.versioning.ranges
 
-    def edit_target(name: str) -> set[PackageId]:
+    def edit_target(name: str) -> WrittenVersions:
         versions = {bump.package.name: bump.new for bump in bumps if bump.package.ecosystem == name}
-        tagged = targets[name].edit_versions(versions, edits, ranges=ranges)
-        return {PackageId(name, each) for each in tagged}
+        return targets[name].versioning.edit(versions, edits, ranges=ranges)
 
-    by_tag = frozenset().union(*map_all(edit_target, targets))
-    edits.moved = {
+    written = map_all(edit_target, targets)
+    by_tag = frozenset().union(*(each.by_tag for each in written))
+    moved = {
         package: version
-        for package, version in edits.moved.items()
+        for each in written
+        for package, version in each.moved.items()
         if package in decided.scope.packages and package not in decided.view.versions
     }
     _edit_further_files(decided, targets, edits)
@@ -98,7 +100,7 @@ def edit(decided: Decided, targets: Mapping[str, Target]) -> Edited:
             f"{min(by_tag)}: its tag says its version, and a snapshot has none",
             "Name it in `exclude-packages`, here and where you publish.",
         )
-    return Edited(edits.list_changes(), by_tag, edits.moved)
+    return Edited(edits.list_changes(), by_tag, moved)
 
 
 def _drop_change_files(decided: Decided, edits: Edits) -> None:

@@ -89,7 +89,7 @@ async def _find_bases(
     """How many commits are younger than what each version was decided on, where its commit says
     that. Raises PlanError in a clone that may lack such a commit, and CommandFailed.
     """
-    versions = {each: targets[each.id.ecosystem].version_at for each in packages}
+    versions = {each: targets[each.id.ecosystem].versioning.read_version for each in packages}
     line = await read_line(commits)
     wrote = await find_first_commits(versions, commits)
     stated = await read_bases(commits, filter(None, wrote.values()))

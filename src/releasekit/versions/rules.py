@@ -72,13 +72,13 @@ def list_edges(
     found = list(extra)
     for name, target in targets.items():
         released = {it.name: last for it, last in versions.items() if it.ecosystem == name}
-        edges = target.published_edges(released)
+        edges = target.versioning.list_edges(released)
         found += [each for each in edges if each.dependent not in newest]
         latest = {it.name: last for it, last in newest.items() if it.ecosystem == name}
         if latest:
             found += [
                 replace(each, packed=newest[each.dependent])
-                for each in target.published_edges(released | latest)
+                for each in target.versioning.list_edges(released | latest)
                 if each.dependent in newest
             ]
     return [edge for edge in found if edge.dependent in versions and edge.on in versions]
@@ -162,7 +162,7 @@ def _list_groups(
         yield VersionGroup(name=name, packages=members, kind=group.kind)
     known = frozenset(packages)
     for target in targets.values():
-        for shared in target.shared_versions():
+        for shared in target.versioning.groups:
             members = tuple(package for package in shared.packages if package in known)
             yield replace(shared, packages=members)
 

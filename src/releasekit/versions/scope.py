@@ -73,7 +73,7 @@ class Scope:
 
         async def is_there(package: Package) -> bool | None:
             target = self.targets[package.id.ecosystem]
-            if target.goes_elsewhere(package):
+            if target.versioning.goes_elsewhere(package):
                 return None
             try:
                 return await target.registry.lookup(package) is not None
@@ -105,7 +105,7 @@ async def make_scope(
     packages = collect_packages(targets, config.root, config.package_filter, unlisted)
     # Refuses names that no package has.
     with_extra(packages, config.extra_edges, {*targets, *config.absent})
-    public = [each for each in packages if targets[each.id.ecosystem].takes_version(each)]
+    public = [each for each in packages if targets[each.id.ecosystem].versioning.gets_version(each)]
     versioned = [each for each in public if config.package_filter.has_package(each.id)]
     branch, unknown = config.branch, ""
     if not branch:
@@ -131,7 +131,8 @@ async def look_back(scope: Scope, commit: str) -> Scope:
     """
     commits = Commits(scope.commits.top, scope.services.processes, head=commit)
     reading = {
-        each: name_unsaid(scope.targets[each.id.ecosystem].version_at) for each in scope.public
+        each: name_unsaid(scope.targets[each.id.ecosystem].versioning.read_version)
+        for each in scope.public
     }
     asked = [(each, at, it) for each, at in reading.items() for it in (commit, "HEAD")]
     said = await find_versions(asked, commits)

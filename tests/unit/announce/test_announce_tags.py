@@ -15,7 +15,8 @@ from raising import raises
 from releasekit.announce.tags import plan_tags, push_tags
 from releasekit.announced import Status, Tag
 from releasekit.config.tag_options import TagOptions
-from releasekit.ecosystems.npm.composition import version_at
+from releasekit.ecosystems.npm.discover import Found
+from releasekit.ecosystems.npm.versioning import NpmVersioning
 from releasekit.errors import ConfigError
 from releasekit.host.forges import Pages
 from releasekit.host.process import Processes
@@ -56,7 +57,10 @@ def go_tag(package: Package) -> str:
 
 def target(own_tag: Callable[[Package], str] | None = None) -> Target:
     return FakeTarget(
-        cast("Workspace", None), cast("Registry", None), version_at=version_at, own_tag=own_tag
+        cast("Workspace", None),
+        cast("Registry", None),
+        read_version=NpmVersioning(Found({}, (), {}), (), "auto").read_version,
+        find_own_tag=own_tag,
     )
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.ecosystems.cargo import discover
 from releasekit.ecosystems.cargo.discover import Need
+from releasekit.ecosystems.cargo.versioning import CargoVersioning
 from unit.cargo.test_cargo_discover import CRATES_IO, crate, found_of
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def edges(root: Path, need: Need, pins: PinMode = "auto") -> list[Edge]:
     crates = [crate(root, "core"), crate(root, "own", publish=()), crate(root, "web", there)]
     packages = found_of(root, crates, CRATES_IO)
     by_name = {each.name: each for each in crates}
-    return list(discover.list_published_edges(packages, by_name, {"core": "0.9.0"}, pins))
+    return list(CargoVersioning(packages, by_name, root, pins).list_edges({"core": "0.9.0"}))
 
 
 def need(requirement: str, path: str = "core", name: str = "core", kind: str = "normal") -> Need:
@@ -75,7 +75,7 @@ def shared(root: Path, **manifests: str) -> list[VersionGroup]:
         each.manifest.write_text(f'[package]\nname = "{each.name}"\n{text}\n')
     packages = found_of(root, crates, CRATES_IO)
     by_name = {each.name: each for each in crates}
-    return list(discover.list_shared_versions(packages, by_name, root))
+    return list(CargoVersioning(packages, by_name, root, "auto").groups)
 
 
 def test_crates_that_inherit_the_version_of_their_workspace_share_it(tmp_path: Path) -> None:

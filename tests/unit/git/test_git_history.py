@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fakes import package
-from releasekit.ecosystems.cargo.composition import version_at as of_cargo
+from releasekit.ecosystems.cargo.versioning import CargoVersioning
+from releasekit.ecosystems.maven import Options as MavenOptions
 from releasekit.ecosystems.maven.discover import PomProject
 from releasekit.ecosystems.maven.document import parse_document
-from releasekit.ecosystems.maven.edit import version_at as of_maven
 from releasekit.ecosystems.maven.pom import parse_pom
-from releasekit.ecosystems.npm.composition import version_at as of_npm
-from releasekit.ecosystems.pypi.composition import version_at as of_pypi
+from releasekit.ecosystems.maven.versioning import MavenVersioning
+from releasekit.ecosystems.npm.discover import Found
+from releasekit.ecosystems.npm.versioning import NpmVersioning
+from releasekit.ecosystems.pypi import Options
+from releasekit.ecosystems.pypi.versioning import PyPIVersioning
 from releasekit.model import Package, PackageId
 
 if TYPE_CHECKING:
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
     Read = Callable[[Path], bytes | None]
 
 ROOT = Path("/w")
+of_cargo = CargoVersioning((), {}, ROOT, "auto").read_version
+of_npm = NpmVersioning(Found({}, (), {}), (), "auto").read_version
+of_pypi = PyPIVersioning({}, ROOT, Options(), "auto").read_version
 
 
 def at(ecosystem: str, name: str, manifest: str, *inherits: str) -> Package:
@@ -65,14 +71,14 @@ SIMPLE = [
 ]
 
 
-@pytest.mark.parametrize(("version_at", "ecosystem", "text", "version"), SIMPLE)
+@pytest.mark.parametrize(("read_version", "ecosystem", "text", "version"), SIMPLE)
 def test_what_a_manifest_said(
-    version_at: Callable[[Package, Read], str], ecosystem: str, text: str, version: str
+    read_version: Callable[[Package, Read], str], ecosystem: str, text: str, version: str
 ) -> None:
     found = at(ecosystem, "a", "a/manifest", *(["Cargo.toml"] if ecosystem == "cargo" else []))
     files = {ROOT / "a/manifest": text.encode(), ROOT / "Cargo.toml": SHARED.encode()}
-    assert version_at(found, reading(files)) == version
-    assert version_at(found, lambda _: None) == ""
+    assert read_version(found, reading(files)) == version
+    assert read_version(found, lambda _: None) == ""
 
 
 DYNAMIC = '[project]\nname = "a"\ndynamic = ["version"]\n'
@@ -141,8 +147,9 @@ def test_what_a_pom_said(text: str, up: str, version: str) -> None:
     projects = {"g:a": PomProject(pom=parsed, top=ROOT, overrides={"changelist": "8"})}
     files = {ROOT / "a/pom.xml": text.encode(), ROOT / "pom.xml": up.encode()}
     found = at("maven", "g:a", "a/pom.xml")
-    assert of_maven(projects, found, reading(files)) == version
-    assert of_maven(projects, found, lambda _: None) == ""
+    of_maven = MavenVersioning(projects, ROOT, MavenOptions()).read_version
+    assert of_maven(found, reading(files)) == version
+    assert of_maven(found, lambda _: None) == ""
 
 
 def test_a_pom_does_not_say_what_is_set_from_outside() -> None:
@@ -150,4 +157,5 @@ def test_a_pom_does_not_say_what_is_set_from_outside() -> None:
     parsed = parse_pom(parse_document(UP.encode()), ROOT / "pom.xml")
     projects = {"g:up": PomProject(pom=parsed, top=ROOT, overrides={"revision": "8"})}
     files = {ROOT / "pom.xml": UP.encode()}
-    assert of_maven(projects, at("maven", "g:up", "pom.xml"), reading(files)) == ""
+    of_maven = MavenVersioning(projects, ROOT, MavenOptions()).read_version
+    assert of_maven(at("maven", "g:up", "pom.xml"), reading(files)) == ""

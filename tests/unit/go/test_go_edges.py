@@ -2,12 +2,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from releasekit.ecosystems.go import Options, discover
+from releasekit.ecosystems.go import Options
 from releasekit.ecosystems.go.discover import find_modules
+from releasekit.ecosystems.go.versioning import GoVersioning
 from unit.go.test_go_discover import write
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
+
+    from releasekit.ecosystems.go.discover import Module
+
+
+def make_versioning(modules: Mapping[str, Module], root: Path) -> GoVersioning:
+    return GoVersioning(modules, root, root / "releasekit.toml")
 
 
 def test_a_requirement_is_a_minimum(tmp_path: Path) -> None:
@@ -19,7 +27,7 @@ def test_a_requirement_is_a_minimum(tmp_path: Path) -> None:
         cmd__go_mod="module a.b/m/cmd\nrequire (\n\ta.b/m/sdk v1.2.0\n\ta.b/x v1.0.0\n)\n",
     )
     modules = find_modules(root, Options(version="1.2.0"))
-    (edge,) = discover.list_published_edges(modules)
+    (edge,) = make_versioning(modules, root).list_edges({})
     assert (edge.dependent.name, edge.on.name) == ("a.b/m/cmd", "a.b/m/sdk")
     assert all(edge.admits(each) for each in ("1.2.1", "1.9.0", "2.0.0"))
 
@@ -31,7 +39,7 @@ def test_one_of_a_private_module_asks_nothing_of_users(tmp_path: Path) -> None:
         sdk__go_mod="module a.b/m/sdk\n",
     )
     modules = find_modules(root, Options(version="1.2.0", private=(".",)))
-    assert list(discover.list_published_edges(modules)) == []
+    assert list(make_versioning(modules, root).list_edges({})) == []
 
 
 def test_modules_share_the_version_that_they_find_in_one_place(tmp_path: Path) -> None:
@@ -45,12 +53,12 @@ def test_modules_share_the_version_that_they_find_in_one_place(tmp_path: Path) -
         three__go_mod="module a.b/m/three\n",
     )
     options = Options(version_file="VERSION", versions={"three": "1.2.0"})
-    (group,) = discover.list_shared_versions(find_modules(root, options), root)
+    (group,) = make_versioning(find_modules(root, options), root).groups
     assert [package.name for package in group.packages] == ["a.b/m", "a.b/m/one"]
     assert group.place == "VERSION"
 
 
 def test_modules_share_the_version_of_the_option(tmp_path: Path) -> None:
     root = write(tmp_path, go_mod="module a.b/m\n", one__go_mod="module a.b/m/one\n")
-    (group,) = discover.list_shared_versions(find_modules(root, Options(version="1.2.0")), root)
+    (group,) = make_versioning(find_modules(root, Options(version="1.2.0")), root).groups
     assert group.place == "releasekit.toml: go.version"

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.ecosystems.maven import Options, discover
+from releasekit.ecosystems.maven import Options
+from releasekit.ecosystems.maven.versioning import MavenVersioning
 from unit.maven.poms import child, gav, modules, needs, projects, write
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ RELEASED = {"g:core": "1.2.0", "g:web": "1.0", "g:top": "1.0"}
 def edges(root: Path, pins: PinMode = "auto") -> dict[tuple[str, str], Edge]:
     """By artifacts."""
     by_name = {each.name: each for each in projects(root).values()}
-    found = discover.list_published_edges(by_name, RELEASED, pins)
+    found = MavenVersioning(by_name, root, Options(), pins=pins).list_edges(RELEASED)
     return {(edge.dependent.name[2:], edge.on.name[2:]): edge for edge in found}
 
 
@@ -67,7 +68,7 @@ def test_what_users_never_resolve_makes_no_edge(tmp_path: Path, scope: str) -> N
 
 def places(root: Path) -> dict[str, list[str]]:
     by_name = {each.name: each for each in projects(root).values()}
-    groups = discover.list_shared_versions(by_name, root.resolve(), Options())
+    groups = MavenVersioning(by_name, root.resolve(), Options()).groups
     return {group.place: [each.name[2:] for each in group.packages] for group in groups}
 
 

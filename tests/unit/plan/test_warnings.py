@@ -324,7 +324,7 @@ def test_a_tag_of_another_commit_is_named(
     git(tmp_path, "tag", "--annotate", "--message", "core", "core/v1.0")
     git(tmp_path, "reset", "--quiet", "--hard", head)
     workspace = FakeWorkspace(packages=[core])
-    target = FakeTarget(workspace, FakeRegistry(), source_tag=lambda _: "core/v1.0")
+    target = FakeTarget(workspace, FakeRegistry(), find_source_tag=lambda _: "core/v1.0")
     found = warned(tmp_path, plan(core, actions={"core": action}), target)
     assert (
         any("these versions are on other commits: core/v1.0;" in it for it in found.notes) is told
@@ -487,7 +487,7 @@ def test_an_edit_of_what_is_published_is_said_before_it_is_committed(tmp_path: P
     target = FakeTarget(
         FakeWorkspace([each.package for each in made.packages]),
         FakeRegistry(),
-        version_at=lambda package, _read: "0.9" if package.id.name == "cli" else "1.0",
+        read_version=lambda package, _read: "0.9" if package.id.name == "cli" else "1.0",
     )
     assert said(warned(root, made, target)) == {
         "core": [

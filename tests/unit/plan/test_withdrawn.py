@@ -60,7 +60,7 @@ def plan_of(root: Path, withdrawal: Withdrawal, edges: Sequence[Edge], takes: st
     target = FakeTarget(
         FakeWorkspace(packages=packages),
         Registry(withdrawal=withdrawal),
-        published_edges=lambda _: edges,
+        list_edges=lambda _: edges,
         takes_hidden=TAKES[takes],
         takes_instead=is_taken_instead if takes == "pypi" else None,
     )

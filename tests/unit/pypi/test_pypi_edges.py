@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from releasekit.ecosystems.pypi import Options, discover
+from releasekit.ecosystems.pypi.versioning import PyPIVersioning
 from unit.pypi.test_pypi_discover import project, write
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def edges(root: Path, *lines: str, pins: PinMode = "auto") -> list[Edge]:
     }
     projects, _ = discover.read_projects(write(root, files), Options())
     found = {name: discover.with_elsewhere(each, projects) for name, each in projects.items()}
-    return list(discover.list_published_edges(found, RELEASED, pins))
+    return list(PyPIVersioning(found, root, Options(), pins).list_edges(RELEASED))
 
 
 @pytest.mark.parametrize(
@@ -76,4 +77,5 @@ def test_a_build_takes_what_it_needs_into_an_environment_of_its_own(tmp_path: Pa
         ".": '[tool.uv.workspace]\nmembers = ["packages/*"]\n',
     }
     projects, _ = discover.read_projects(write(tmp_path, files), Options())
-    assert list(discover.list_published_edges(projects, RELEASED, "auto")) == []
+    versioning = PyPIVersioning(projects, tmp_path, Options(), "auto")
+    assert list(versioning.list_edges(RELEASED)) == []

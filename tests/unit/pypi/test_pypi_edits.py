@@ -11,9 +11,8 @@ from packaging.version import Version
 import fakes
 from integration.tools import require_tool
 from releasekit.ecosystems.pypi import Options, discover
-from releasekit.ecosystems.pypi.composition import version_at
-from releasekit.ecosystems.pypi.edit import move_specifier
 from releasekit.ecosystems.pypi.target import PyPITarget, PyPIWorkspace
+from releasekit.ecosystems.pypi.versioning import move_specifier
 from releasekit.errors import PlanError
 from releasekit.model import Package, PackageId
 from releasekit.problems import Problem
@@ -282,7 +281,8 @@ def test_the_file_that_declares_a_version_is_edited(
     package = Package(
         id=PackageId("pypi", "ac-me"), version="", directory=root, manifest=root / "pyproject.toml"
     )
-    told = version_at(package, lambda path: path.read_bytes() if path.exists() else None)
+    read_version = find(root, ac_me="1.2.0").versioning.read_version
+    told = read_version(package, lambda path: path.read_bytes() if path.exists() else None)
     assert told == ("" if "pattern" in manifest or "maturin" in manifest else "1.2.0")
     assert write_versions(root, find(root, ac_me="1.2.0"), {"ac-me": "1.3.0"}) == {path}
     assert (root / path).read_bytes().decode() == text.replace("@", "1.3.0")

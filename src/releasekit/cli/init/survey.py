@@ -203,10 +203,10 @@ def _make_draft(
     untold = []
     for package in list_all(targets):
         own = tags.get(package.id, {})
-        if version := targets[package.id.ecosystem].find_untold(package, own):
+        if version := targets[package.id.ecosystem].versioning.find_untold(package, own):
             untold.append(Untold(package, version, own.get(version, "")))
     has_own = untold or any(
-        targets[each.id.ecosystem].takes_version(each) for each in list_all(targets)
+        targets[each.id.ecosystem].versioning.gets_version(each) for each in list_all(targets)
     )
     return Proposal(
         config=config, unlisted=unlisted, meant=() if has_own else unlisted, untold=untold
@@ -224,7 +224,7 @@ def _list_meant(
         (name, each.directory)
         for name, target in targets.items()
         for each in target.workspace.packages
-        if target.takes_version(each) and (tags.get(each.id) or each.directory in listed)
+        if target.versioning.gets_version(each) and (tags.get(each.id) or each.directory in listed)
     }
     return [each for each in unlisted if any((each.ecosystem, it) in meant for it in each.packages)]
 
@@ -245,7 +245,11 @@ def _list_places(roots: Collection[Path]) -> set[Path]:
 def _list_waiting(targets: Mapping[str, Target], draft: Proposal) -> list[Package]:
     """Those that are published once they have another version, or any."""
     untold = [each.package for each in draft.untold]
-    takes = [each for each in list_all(targets) if targets[each.id.ecosystem].takes_version(each)]
+    takes = [
+        each
+        for each in list_all(targets)
+        if targets[each.id.ecosystem].versioning.gets_version(each)
+    ]
     return [*takes, *untold]
 
 
@@ -292,7 +296,7 @@ async def _find_tagged_only(
     """
     commits = Commits(top, services.processes)
     asked = [
-        (each, name_unsaid(targets[each.id.ecosystem].version_at), commits.head)
+        (each, name_unsaid(targets[each.id.ecosystem].versioning.read_version), commits.head)
         for each in packages
     ]
     try:

@@ -76,10 +76,10 @@ class CargoComposition(Composition):
         text = read_text(package.manifest, max_bytes=MAX_BYTES)
         if not any(key in text for key in _COPIED):
             return ()
-        table = table_in(_parse(text.encode()), "package")
+        table = table_in(parse_then(text.encode()), "package")
         found = [(package.directory, table, key) for key in _COPIED]
         for above in package.inherits:
-            document = _parse(read_text(above, max_bytes=MAX_BYTES).encode())
+            document = parse_then(read_text(above, max_bytes=MAX_BYTES).encode())
             shared = table_in(table_in(document, "workspace"), "package")
             taken = [key for key in _COPIED if table_in(table, key).get("workspace") is True]
             found += [(above.parent, shared, key) for key in taken]
@@ -90,7 +90,7 @@ class CargoComposition(Composition):
 
     def read_offered(self, package: Package, read: Read) -> str:
         """Without what only its own tests need."""
-        document = {**_parse(read(package.manifest))}
+        document = {**parse_then(read(package.manifest))}
         if not document:
             return ""
         targets = table_in(document, "target")
@@ -101,8 +101,8 @@ class CargoComposition(Composition):
         """Without what only its own tests need."""
         if not package.inherits:
             return ""
-        document = _parse(read(package.manifest))
-        shared = table_in(_parse(read(package.inherits[0])), "workspace")
+        document = parse_then(read(package.manifest))
+        shared = table_in(parse_then(read(package.inherits[0])), "workspace")
         kinds = [
             table_in(table, kind)
             for table in (document, *table_in(document, "target").values())
@@ -121,36 +121,13 @@ class CargoComposition(Composition):
         return json.dumps(taken, default=str, sort_keys=True)
 
 
-def version_at(package: Package, read: Read) -> str:
-    """As in `interface.Target`: its own, or that of its workspace.
-
-    https://doc.rust-lang.org/cargo/reference/workspaces.html#the-package-table
-    """
-    document = _parse(read(package.manifest))
-    table = table_in(document, "package")
-    if text_in(table, "name") != package.id.name:
-        return ""
-    if not _inherits_version(table):
-        return text_in(table, "version")
-    shared = _parse(read(package.inherits[0])) if package.inherits else document
-    return text_in(table_in(table_in(shared, "workspace"), "package"), "version")
-
-
-def inherits_version(manifest: Path) -> bool:
-    """Whether the version of a crate is that of its workspace."""
-    return _inherits_version(table_in(read_toml(manifest), "package"))
-
-
-def _inherits_version(table: Mapping[str, object]) -> bool:
-    return table_in(table, "version").get("workspace") is True
-
-
 def _without_tests(document: Mapping[str, object]) -> Mapping[str, object]:
     return {key: document[key] for key in document if key != "dev-dependencies"}
 
 
 @functools.lru_cache(maxsize=64)
-def _parse(data: bytes | None) -> Mapping[str, object]:
+def parse_then(data: bytes | None) -> Mapping[str, object]:
+    """A manifest of another time; empty for none that can be read."""
     try:
         return parse_toml((data or b"").decode())
     except ValueError:

@@ -13,9 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from releasekit.decided import Edge, VersionGroup
 from releasekit.ecosystems.cargo import TOOL, crates_io
-from releasekit.ecosystems.cargo.composition import inherits_version
 from releasekit.ecosystems.cargo.destination import CRATES_IO
 from releasekit.ecosystems.cargo.requirements import Requirement
 from releasekit.ecosystems.shared.crates import (
@@ -46,7 +44,7 @@ if TYPE_CHECKING:
 
 ECOSYSTEM: Final = "cargo"
 # Of several dependencies on one package, the first counts.
-_KINDS: Final = {
+KINDS: Final = {
     "normal": DependencyKind.RUNTIME,
     "build": DependencyKind.BUILD,
     "dev": DependencyKind.DEV,
@@ -358,7 +356,7 @@ def _find_dependencies(
     https://github.com/rust-lang/cargo/blob/master/src/cargo/ops/cargo_package/mod.rs (local_deps)
     """
     edges: dict[str, Dependency] = {}
-    for need in sorted(crate.needs, key=lambda need: [*_KINDS].index(need.kind)):
+    for need in sorted(crate.needs, key=lambda need: [*KINDS].index(need.kind)):
         if need.path is None:
             other = _find_published(need, by_name, destination)
         else:
@@ -368,7 +366,7 @@ def _find_dependencies(
         is_released = by_name[other.name] is other
         edge = Dependency(
             on=PackageId(ECOSYSTEM, other.name),
-            kind=_KINDS[need.kind],
+            kind=KINDS[need.kind],
             requirement=need.requirement if need.has_version else "",
             soft=need.kind == "dev",
             private="" if is_released else explain_unpublishable(other, destination),
@@ -381,63 +379,6 @@ def _find_dependencies(
         if edge.visible_first:
             edges[other.name] = replace(first, visible_first=True)
     return tuple(edges.values())
-
-
-def list_published_edges(
-    packages: Sequence[Package],
-    crates: Mapping[str, Crate],
-    released: Mapping[str, str],
-    pins: PinMode,
-) -> Iterator[Edge]:
-    """As `interface.Target.published_edges`."""
-    public = {package.id for package in packages if not package.unpublishable}
-    for package in packages:
-        meant = {edge.on for edge in package.dependencies if not edge.private}
-        needed = {on.name for on in meant & public}
-        for need in crates[package.id.name].needs if not package.unpublishable else ():
-            if need.kind == "dev" or need.name not in needed:
-                continue
-            there = crates[need.name].version
-            if not Requirement.parse(need.requirement).matches(Version.parse(there)):
-                continue
-            asked = _pinned(need, released.get(need.name, there), pins)
-            yield Edge(
-                dependent=package.id,
-                on=PackageId(ECOSYSTEM, need.name),
-                kind=_KINDS[need.kind],
-                requirement=asked,
-                admits=partial(_admits, Requirement.parse(asked)),
-                optional=need.optional,
-            )
-
-
-def _pinned(need: Need, version: str, pins: PinMode) -> str:
-    """What `requirements.pin` leaves of it: a path goes, and a version stands in its place."""
-    if need.path is None or pins == "none" or (need.has_version and pins == "auto"):
-        return need.requirement
-    return f"^{version}" if pins == "auto" else f"={version}"
-
-
-def _admits(requirement: Requirement, version: str) -> bool:
-    return requirement.matches(Version.parse(version))
-
-
-def list_shared_versions(
-    packages: Sequence[Package], crates: Mapping[str, Crate], root: Path
-) -> Iterator[VersionGroup]:
-    """As `interface.Target.shared_versions`.
-
-    https://doc.rust-lang.org/cargo/reference/workspaces.html#the-package-table
-    """
-    members: dict[Path, list[PackageId]] = {}
-    for package in packages:
-        if not package.unpublishable and inherits_version(package.manifest):
-            members.setdefault(crates[package.id.name].workspace, []).append(package.id)
-    for workspace, ids in members.items():
-        if len(ids) > 1:
-            manifest = (workspace / MANIFEST).relative_to(root).as_posix()
-            place = f"{manifest}: workspace.package.version"
-            yield VersionGroup(name=place, packages=tuple(ids), place=place)
 
 
 def _find_published(

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Resource
 from releasekit.config.shards import Shard
-from releasekit.ecosystems.cargo import CRATES_IO_INDEX, TOOL, discover, edit, requirements, roots
+from releasekit.ecosystems.cargo import CRATES_IO_INDEX, TOOL, discover, requirements, roots
 from releasekit.ecosystems.cargo.build import Packager, split_into_chunks
-from releasekit.ecosystems.cargo.composition import CargoComposition, version_at
+from releasekit.ecosystems.cargo.composition import CargoComposition
 from releasekit.ecosystems.cargo.crate_file import PrebuiltCrates
 from releasekit.ecosystems.cargo.destination import (
     CRATES_IO_NAME,
@@ -22,6 +22,7 @@ from releasekit.ecosystems.cargo.destination import (
 from releasekit.ecosystems.cargo.mirror import Indexes
 from releasekit.ecosystems.cargo.registry import SparseRegistry
 from releasekit.ecosystems.cargo.sparse_index import SparseDirectory
+from releasekit.ecosystems.cargo.versioning import CargoVersioning
 from releasekit.ecosystems.interface import Discovery, Services, Target, Trial
 from releasekit.ecosystems.shared.artifacts import find_too_large
 from releasekit.ecosystems.shared.packages import batched
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
     from releasekit.config.config import PlanConfig
     from releasekit.config.values import PinMode
-    from releasekit.decided import Edge, Ranges, VersionGroup
     from releasekit.ecosystems.cargo import Options
     from releasekit.ecosystems.cargo.crates_io import Refusal
     from releasekit.ecosystems.cargo.destination import Destination
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.directory import Layout
     from releasekit.ecosystems.interface import Built, Into, Registry
     from releasekit.errors import BuildFailed
-    from releasekit.host.edits import Edits
     from releasekit.model import Artifact, Package, PlannedPackage
 
 # The build reads cargo's output, so no configuration file may change its form.
@@ -94,12 +93,14 @@ class CargoTarget(Target):
     builds_in_turn = True
     # Only a Cargo.lock that has it already: https://doc.rust-lang.org/cargo/commands/cargo-yank.html
     takes_hidden = staticmethod(lambda _: False)
-    version_at = staticmethod(version_at)
     composition = CargoComposition()
 
     def __init__(self, workspace: CargoWorkspace, registry: Registry) -> None:
         super().__init__(workspace, registry)
         self._found = workspace
+        self.versioning = CargoVersioning(
+            workspace.packages, workspace.crates, workspace.root, workspace.cargo.pin
+        )
         self.prebuilt = PrebuiltCrates(workspace.packages)
         self._verifies = workspace.cargo.options.verify
         self._index = registry if isinstance(registry, SparseRegistry) else None
@@ -181,23 +182,6 @@ class CargoTarget(Target):
     def _is_perhaps_raised(self, refusal: Refusal, name: str) -> bool:
         is_new = self._index is not None and self._index.is_new(PackageId(discover.ECOSYSTEM, name))
         return refusal.is_raised and not is_new
-
-    def published_edges(self, released: Mapping[str, str], /) -> Iterable[Edge]:
-        found = self._found
-        return discover.list_published_edges(
-            found.packages, found.crates, released, found.cargo.pin
-        )
-
-    def shared_versions(self) -> Iterable[VersionGroup]:
-        found = self._found
-        return discover.list_shared_versions(found.packages, found.crates, found.root)
-
-    def edit_versions(
-        self, versions: Mapping[str, str], edits: Edits, /, *, ranges: Ranges
-    ) -> Collection[str]:
-        found = self._found
-        edit.edit_versions(found.crates, versions, edits, ranges=ranges)
-        return ()
 
     def list_rewritten(self, packages: Sequence[Package], /) -> Collection[Path]:
         """Cargo updates a lock file that is behind the manifests, and makes none."""

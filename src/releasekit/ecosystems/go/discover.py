@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
-from releasekit.decided import Edge, VersionGroup
 from releasekit.ecosystems.go import gomod, paths
 from releasekit.ecosystems.shared.packages import unique_by_name
 from releasekit.errors import ConfigError, ManifestError, MembersError, PlanError, map_all
@@ -21,14 +20,12 @@ from releasekit.model import Dependency, DependencyKind, Package, PackageId
 from releasekit.problems import Problem
 from releasekit.report.text import few
 from releasekit.text.globs import matches_path
-from releasekit.text.toml_text import find_value, parse_toml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from releasekit.ecosystems.go import Options
     from releasekit.ecosystems.go.gomod import GoMod, Replace
-    from releasekit.git.versions import Read
 
 ECOSYSTEM: Final = "go"
 # The same words for all modules: there may be a hundred.
@@ -142,34 +139,6 @@ def make_packages(by_path: Mapping[str, Module]) -> list[Package]:
         )
         for module in by_path.values()
     ]
-
-
-def list_published_edges(by_path: Mapping[str, Module]) -> Iterator[Edge]:
-    """As `interface.Target.published_edges`: a requirement is a minimum, and another major version
-    has another path. https://go.dev/ref/mod#major-version-suffixes
-    """
-    for module in by_path.values():
-        for require in module.mod.requires if not module.unpublishable else ():
-            other = by_path.get(require.path)
-            if other is None or other is module or other.unpublishable or require.indirect:
-                continue
-            yield Edge(
-                dependent=PackageId(ECOSYSTEM, module.path),
-                on=PackageId(ECOSYSTEM, require.path),
-                requirement=require.version,
-            )
-
-
-def list_shared_versions(by_path: Mapping[str, Module], root: Path) -> Iterator[VersionGroup]:
-    """As `interface.Target.shared_versions`."""
-    members: dict[Place, list[PackageId]] = {}
-    for module in by_path.values():
-        if not module.unpublishable:
-            members.setdefault(module.version_place, []).append(PackageId(ECOSYSTEM, module.path))
-    for place, ids in members.items():
-        if len(ids) > 1:
-            spelled = spell_place(place, root)
-            yield VersionGroup(name=spelled, packages=tuple(ids), place=spelled)
 
 
 def spell_place(place: Place, root: Path) -> str:
@@ -372,29 +341,13 @@ def find_version(module: str, directory: Path, root: Path, options: Options) -> 
     """
     for key in (directory.relative_to(root).as_posix(), module):
         if named := options.versions.get(key):
-            return _with_v(named), ("go", "versions", key)
+            return with_v(named), ("go", "versions", key)
     if options.version_file:
         levels = [each for each in (directory, *directory.parents) if each.is_relative_to(root)]
         for path in (level / options.version_file for level in levels):
             if path.is_file():
-                return _with_v(read_version(path)), path
-    return _with_v(options.version), ("go", "version")
-
-
-def version_at(place: Place, read: Read, config_file: Path) -> str:
-    """What stood at the place of a version at another time, with its `v`; empty for nothing."""
-    path = place if isinstance(place, Path) else config_file
-    data = read(path) if place else None
-    if data is None:
-        return ""
-    try:
-        text = data.decode()
-        if isinstance(place, Path):
-            return _with_v(text[slice(*find_in_file(text, path))])
-        found = find_value(parse_toml(text), place)
-        return _with_v(found) if isinstance(found, str) else ""
-    except (ValueError, ManifestError):
-        return ""
+                return with_v(read_version(path)), path
+    return with_v(options.version), ("go", "version")
 
 
 def read_version(path: Path) -> str:
@@ -405,7 +358,7 @@ def read_version(path: Path) -> str:
 def find_in_file(text: str, path: Path) -> tuple[int, int]:
     """Where a version file holds a version: in its only line, or the first value of a `version`."""
     line = text.strip()
-    if paths.is_release_version(_with_v(line)):
+    if paths.is_release_version(with_v(line)):
         return text.index(line), text.index(line) + len(line)
     match = _ASSIGNED.search(text)
     if match is None:
@@ -416,5 +369,5 @@ def find_in_file(text: str, path: Path) -> tuple[int, int]:
     return match.span(1)
 
 
-def _with_v(version: str) -> str:
+def with_v(version: str) -> str:
     return f"v{version}" if version and version[0].isdigit() else version

@@ -10,32 +10,28 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.config.locations import FILENAME
 from releasekit.config.values import Directory
-from releasekit.ecosystems.go import OFFICIAL, discover, gomod, paths, release
+from releasekit.ecosystems.go import OFFICIAL, discover, gomod, release
 from releasekit.ecosystems.go.composition import GoComposition
-from releasekit.ecosystems.go.edit import edit_versions
 from releasekit.ecosystems.go.registry import ProxyDirectory, TagRegistry
 from releasekit.ecosystems.go.release import ModuleBatch
-from releasekit.ecosystems.go.source import open_sources, path_in_repository
+from releasekit.ecosystems.go.source import open_sources
 from releasekit.ecosystems.go.verify import Verifier, find_go
+from releasekit.ecosystems.go.versioning import GoVersioning
 from releasekit.ecosystems.interface import Discovery, Services, Target, Trial
 from releasekit.errors import BuildFailed, PlanError
-from releasekit.host.files import repository_of
 from releasekit.host.scratch import scratch
 from releasekit.model import Action, PackageId
 from releasekit.report.text import few
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
     from releasekit.config.config import PlanConfig
-    from releasekit.decided import Edge, Ranges, VersionGroup
     from releasekit.ecosystems.directory import Layout
     from releasekit.ecosystems.go import Options
     from releasekit.ecosystems.go.discover import Module
     from releasekit.ecosystems.go.release import Lookup
     from releasekit.ecosystems.interface import Built, Into, Registry
-    from releasekit.git.versions import Read
-    from releasekit.host.edits import Edits
     from releasekit.model import Package, PlannedPackage
 
 # https://go.dev/ref/mod#environment-variables
@@ -83,24 +79,12 @@ class GoTarget(Target):
         self._go = workspace.go
         self._modules = workspace.modules
         self._tags = registry if isinstance(registry, TagRegistry) else None
+        config_file = workspace.root / workspace.go.config_file
+        self.versioning = GoVersioning(workspace.modules, workspace.root, config_file, self._tags)
         if self._tags:
             self.deployment, self.whole = self._tags, False
             self.rights = self._tags
             self.is_new = self._tags.is_new
-
-    def find_untold(self, package: Package, tagged: Iterable[str], /) -> str:
-        module = self._modules[package.id.name]
-        if module.unpublishable != discover.UNTOLD:
-            return ""
-        fitting = [
-            each for each in tagged if not paths.trouble_with_version(module.path, f"v{each}")
-        ]
-        stable = [each for each in fitting if "-" not in each]
-        return max(
-            stable or fitting,
-            key=lambda each: paths.parse_version(f"v{each}"),
-            default=paths.find_first(module.path),
-        )
 
     async def find_tool(self, _packages: Sequence[Package], /) -> str:
         if not self._go.options.verify:
@@ -119,23 +103,6 @@ class GoTarget(Target):
         )
         return ". ".join(filter(None, [unverified, replaced, unasked if private else ""]))
 
-    def published_edges(self, _released: Mapping[str, str], /) -> Iterable[Edge]:
-        return discover.list_published_edges(self._modules)
-
-    def shared_versions(self) -> Iterable[VersionGroup]:
-        return discover.list_shared_versions(self._modules, self._found.root)
-
-    def edit_versions(
-        self, versions: Mapping[str, str], edits: Edits, /, *, ranges: Ranges
-    ) -> Collection[str]:
-        del ranges  # a requirement is a minimum, and publishing raises it
-        edit_versions(self._modules, versions, edits, edits.root / self._go.config_file)
-        return ()
-
-    def version_at(self, package: Package, read: Read, /) -> str:
-        place = self._modules[package.id.name].version_place
-        return discover.version_at(place, read, self._found.root / self._go.config_file)
-
     def try_out(self, package: Package, shared: Path, /) -> Trial:
         # Another toolchain would be fetched, and executed.
         own = {"GOFLAGS": "-modcacherw", "GOMODCACHE": str(shared), "GOTOOLCHAIN": "local"}
@@ -144,17 +111,6 @@ class GoTarget(Target):
             files={"go.mod": "module smoke.test/m\n"},
             env={**self._go.environment, **own},
         )
-
-    def own_tag(self, package: Package, /) -> str | None:
-        return self._tags.own_tag(package) if self._tags else None
-
-    def source_tag(self, package: Package, /) -> str:
-        """https://go.dev/ref/mod#vcs-version"""
-        top = repository_of(package.directory)
-        if self._tags or top is None:
-            return ""
-        where = path_in_repository(package.directory, top)
-        return release.tag_name(package.id.name, package.version, where)
 
 
 class Go:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from releasekit.decided import Edge, VersionGroup
 from releasekit.ecosystems.maven import versions
 from releasekit.ecosystems.maven.document import read_document
 from releasekit.ecosystems.maven.mvn import read_overrides
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from releasekit.config.values import PinMode
     from releasekit.ecosystems.maven import Options
     from releasekit.ecosystems.maven.pom import (
         Parent,
@@ -481,7 +479,7 @@ def find_snapshots_needed(
     for reference in project.pom.references:
         name = project.resolve_name(reference)
         if reference.needed and reference.use in kept and name not in by_name:
-            version = _find_requested_version(reference, project, name)
+            version = find_requested_version(reference, project, name)
             if versions.is_snapshot(version):
                 yield name, version
 
@@ -490,7 +488,7 @@ def is_selected(reference: PomReference, project: PomProject, target: PomProject
     """Whether Maven takes the version of the reactor: if none is requested, or the same, or a range
     that holds it. https://maven.apache.org/guides/mini/guide-multiple-modules.html
     """
-    version = _find_requested_version(reference, project, target.name)
+    version = find_requested_version(reference, project, target.name)
     if not version or version == target.version or "${" in version:
         return True
     try:
@@ -499,7 +497,7 @@ def is_selected(reference: PomReference, project: PomProject, target: PomProject
         return True  # pinning the POM reports an invalid range
 
 
-def _find_requested_version(reference: PomReference, project: PomProject, name: str) -> str:
+def find_requested_version(reference: PomReference, project: PomProject, name: str) -> str:
     """Of the reference to `name`, else of the workspace's dependencyManagement or
     pluginManagement; empty if no POM of the workspace has one.
     """
@@ -530,7 +528,7 @@ def find_dependencies(
     parent = project.parent
     if parent is not None and parent.name in by_name:
         edges[parent.name] = _make_edge(parent, project.parent_version, DependencyKind.RUNTIME)
-    for reference, target in _find_references(project, by_name):
+    for reference, target in find_references(project, by_name):
         if reference.use in {"managed", "plugin"}:
             kind = DependencyKind.ORDER
         else:
@@ -546,141 +544,23 @@ def find_other_versions(
 ) -> tuple[Dependency, ...]:
     """Dependencies whose users get another version than that of the workspace."""
     edges = []
-    for reference, target in _find_references(project, by_name, inside=False):
+    for reference, target in find_references(project, by_name, inside=False):
         if reference.needed:
-            version = _find_requested_version(reference, project, target.name)
+            version = find_requested_version(reference, project, target.name)
             edges.append(_make_edge(target, version, DependencyKind.RUNTIME))
     return tuple(dict.fromkeys(edges))
 
 
-def list_published_edges(
-    by_name: Mapping[str, PomProject], released: Mapping[str, str], pins: PinMode
-) -> Iterator[Edge]:
-    """As `interface.Target.published_edges`. A POM names its parent and the BOMs that it imports in
-    one version, and what it manages for others.
-    """
-    for project in by_name.values():
-        if explain_private(project):
-            continue
-        asked: dict[tuple[str, str], DependencyKind] = {}
-        parent = project.parent
-        if parent is not None and parent.name in by_name:
-            asked[parent.name, project.parent_version] = DependencyKind.RUNTIME
-        for reference, target in _find_references(project, by_name):
-            if reference.needed or reference.use == "managed":
-                wanted = _find_requested_version(reference, project, target.name)
-                kind = (
-                    DependencyKind.ORDER if reference.use == "managed" else DependencyKind.RUNTIME
-                )
-                asked.setdefault((target.name, wanted or target.version), kind)
-        for (name, wanted), kind in asked.items():
-            if explain_private(by_name[name]):
-                continue
-            there = by_name[name].version
-            is_pinned = wanted == there or (pins == "exact" and versions.is_range(wanted))
-            requirement = released.get(name, there) if is_pinned else wanted
-            yield Edge(
-                dependent=PackageId(ECOSYSTEM, project.name),
-                on=PackageId(ECOSYSTEM, name),
-                kind=kind,
-                requirement=requirement,
-                admits=partial(_admits, requirement),
-            )
-
-
-def _admits(requirement: str, version: str) -> bool:
-    """Maven takes another version than the one that is named, if something nearer names that; but
-    nothing else brings it to the users of a dependent.
-    """
-    if versions.is_range(requirement):
-        return versions.contains(requirement, version)
-    return versions.compare(requirement, version) == 0
-
-
-def list_shared_versions(
-    by_name: Mapping[str, PomProject], root: Path, options: Options
-) -> Iterator[VersionGroup]:
-    """As `interface.Target.shared_versions`. A POM that requires a sibling in its own version, as
-    `${project.version}`, says that the two have one, wherever that of the sibling stands. So does
-    one that is never published, as the BOM of a profile, since versions are written there, too.
-    """
-    members: dict[str, list[PackageId]] = {}
-    places: dict[str, str] = {}
-    projects = [*by_name.values()]
-    if any(each.pom.modules_of_profiles for each in projects):
-        loaded = load_projects(root, options, with_profiles=True)
-        projects += [each for each in loaded if each.name not in by_name]
-    for project in projects:
-        place = places[project.name] = _find_version_place(project, root)
-        ids = members.setdefault(place, [])
-        if project.name in by_name and not explain_private(project):
-            ids.append(PackageId(ECOSYSTEM, project.name))
-    first = {place: place for place in members}  # the place that stands for each
-    for project in projects:
-        for reference, target in _find_siblings(project, by_name):
-            is_equal = project.resolve(reference.version) == target.version
-            for place in _list_places(project, reference.version, root) if is_equal else ():
-                into, own = first.get(place), first.get(places.get(target.name, ""))
-                if into and own and into != own:
-                    members[into] += members.pop(own)
-                    first |= {each: into for each, it in first.items() if it == own}
-    for place, ids in members.items():
-        if len(ids) > 1:
-            yield VersionGroup(name=place, packages=tuple(ids), place=place)
-
-
-def _list_places(project: PomProject, text: str, root: Path) -> Iterator[str]:
-    """The POMs and elements that an expression leads to, one after another."""
-    while (name := EXPRESSION.fullmatch(text)) is not None:
-        if name[1] in project.overrides:
-            yield name[0]
-            return
-        own = name[1].removeprefix("project.").removeprefix("pom.")
-        # As where it is resolved: no property changes what `project.` says.
-        is_fixed = own != name[1] and own in project.model()
-        holders = (each for each in project.ancestry() if name[1] in each.pom.properties)
-        holder = None if is_fixed else next(holders, None)
-        if holder is None:
-            if own == "version":
-                yield _find_version_place(project, root)
-            return
-        yield f"{holder.pom.path.relative_to(root).as_posix()}: {name[0]}"
-        text = holder.pom.properties[name[1]]
-
-
-def _find_version_place(project: PomProject, root: Path) -> str:
-    """The POM and the element in it that the version of `project` comes from.
-
-    https://maven.apache.org/guides/mini/guide-maven-ci-friendly.html
-    """
-    for holder in project.ancestry():
-        text = holder.pom.version
-        if not text and holder.parent is not None:
-            continue
-        where = holder.pom.path.relative_to(root).as_posix()
-        name = EXPRESSION.search(text)
-        if name is None:
-            return f"{where}: {'version' if text else 'parent.version'}"
-        if name[1] in holder.overrides:
-            return name[0]
-        for above in holder.ancestry():
-            if name[1] in above.pom.properties:
-                return f"{above.pom.path.relative_to(root).as_posix()}: {name[0]}"
-        if name[1] not in {"project.parent.version", "parent.version"}:
-            return f"{where}: {name[0]}"
-    return str(project.pom.path)
-
-
-def _find_references(
+def find_references(
     project: PomProject, by_name: Mapping[str, PomProject], *, inside: bool = True
 ) -> Iterator[tuple[PomReference, PomProject]]:
-    for reference, target in _find_siblings(project, by_name):
+    for reference, target in find_siblings(project, by_name):
         is_read = reference.use != "managed plugin"
         if is_read and is_selected(reference, project, target) is inside:
             yield reference, target
 
 
-def _find_siblings(
+def find_siblings(
     project: PomProject, by_name: Mapping[str, PomProject]
 ) -> Iterator[tuple[PomReference, PomProject]]:
     """The other projects that its POM names, in whatever version."""

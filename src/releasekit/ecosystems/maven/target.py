@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Resource, gather_all
-from releasekit.config.locations import FILENAME
 from releasekit.ecosystems.interface import Discovery, Services, Target, Trial
 from releasekit.ecosystems.maven import CENTRAL, Inputs, discover, mvn
 from releasekit.ecosystems.maven.build import (
@@ -25,7 +24,6 @@ from releasekit.ecosystems.maven.destination import (
 )
 from releasekit.ecosystems.maven.discover import load_projects
 from releasekit.ecosystems.maven.document import MAX_BYTES, parse_document
-from releasekit.ecosystems.maven.edit import VersionEdits, version_at
 from releasekit.ecosystems.maven.layout import (
     MavenDirectory,
     is_complete,
@@ -39,6 +37,7 @@ from releasekit.ecosystems.maven.prebuilt import MavenFiles
 from releasekit.ecosystems.maven.repository import Repository
 from releasekit.ecosystems.maven.requirements import list_lacking, list_missing_files
 from releasekit.ecosystems.maven.signing import GpgSigner
+from releasekit.ecosystems.maven.versioning import MavenVersioning
 from releasekit.ecosystems.shared.destinations import find_elsewhere
 from releasekit.ecosystems.shared.packages import batched, unique_by_name
 from releasekit.errors import BuildFailed, ConfigError, ManifestError, PackageError, PlanError
@@ -49,18 +48,15 @@ from releasekit.report.text import few
 from releasekit.text.escape import clip, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from releasekit.config.config import PlanConfig
-    from releasekit.decided import Edge, Ranges, VersionGroup
     from releasekit.ecosystems.directory import Layout
     from releasekit.ecosystems.interface import Built, Into, Registry
     from releasekit.ecosystems.maven import Options
     from releasekit.ecosystems.maven.discover import PomProject
     from releasekit.ecosystems.maven.pom import Pom
-    from releasekit.git.versions import Read
-    from releasekit.host.edits import Edits
     from releasekit.model import Artifact, Package, PackageWarning, PlannedPackage
 
 _REQUIREMENTS: Final = "What it asks for: https://central.sonatype.org/publish/requirements/"
@@ -261,6 +257,14 @@ class MavenTarget(Target):
     def __init__(self, workspace: MavenWorkspace, registry: Registry) -> None:
         super().__init__(workspace, registry)
         self._found = workspace
+        self.versioning = MavenVersioning(
+            workspace.projects,
+            workspace.root,
+            workspace.maven.options,
+            pins=workspace.maven.config.pin,
+            config_file=workspace.maven.config.config_file,
+            elsewhere=workspace.elsewhere,
+        )
         self.prebuilt = MavenFiles(workspace)
         self.is_new = registry.is_new if isinstance(registry, Repository) else None
 
@@ -335,38 +339,6 @@ class MavenTarget(Target):
             files={".mvn/jvm.config": ""},  # else it looks for one in all directories above
             alone=True,
         )
-
-    def takes_version(self, package: Package, /) -> bool:
-        return not discover.explain_private(self._found.projects[package.id.name])
-
-    def goes_elsewhere(self, package: Package, /) -> bool:
-        return package.id in self._found.elsewhere
-
-    def published_edges(self, released: Mapping[str, str], /) -> Iterable[Edge]:
-        pins = self._found.maven.config.pin
-        return discover.list_published_edges(self._found.projects, released, pins)
-
-    def shared_versions(self) -> Iterable[VersionGroup]:
-        return self._shared_versions
-
-    @cached_property
-    def _shared_versions(self) -> Sequence[VersionGroup]:
-        found = self._found
-        return [*discover.list_shared_versions(found.projects, found.root, found.maven.options)]
-
-    def edit_versions(
-        self, versions: Mapping[str, str], edits: Edits, /, *, ranges: Ranges
-    ) -> Collection[str]:
-        del ranges  # a range says all that will do
-        found, config = self._found, self._found.maven.config
-        settings = found.root / (config.config_file or FILENAME)
-        wanted = VersionEdits(found.maven.options, settings, edits)
-        wanted.collect(found.projects, versions)
-        wanted.write()
-        return ()
-
-    def version_at(self, package: Package, read: Read, /) -> str:
-        return version_at(self._found.projects, package, read)
 
 
 class PortalTarget(MavenTarget):

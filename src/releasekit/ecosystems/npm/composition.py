@@ -27,7 +27,7 @@ from releasekit.ecosystems.npm.manifest import FIELDS, MAX_BYTES, parse_manifest
 from releasekit.ecosystems.npm.reference import Reference
 from releasekit.ecosystems.npm.roots import PNPM, YARN, parse_catalogs
 from releasekit.ecosystems.shared.crates import MANIFEST, Crates
-from releasekit.ecosystems.shared.documents import table_in, text_in
+from releasekit.ecosystems.shared.documents import table_in
 from releasekit.ecosystems.shared.packed import below, is_beside, spelled_out
 from releasekit.host.files import is_file, read_head, read_text
 from releasekit.text.globs import Patterns
@@ -178,7 +178,7 @@ class NpmComposition(Composition):
 
     def read_offered(self, package: Package, read: Read) -> str:
         """Without the dependencies of development."""
-        document = _parse_then(package, read)
+        document = parse_then(package, read)
         if document is None:
             return ""
         # In its order, which decides among `exports`.
@@ -186,7 +186,7 @@ class NpmComposition(Composition):
 
     def read_inherited(self, package: Package, read: Read) -> str:
         """From catalogs, without the dependencies of development."""
-        document = _parse_then(package, read)
+        document = parse_then(package, read)
         references = [
             reference
             for key in FIELDS
@@ -202,14 +202,8 @@ class NpmComposition(Composition):
         return json.dumps([(each.name, find_catalog_spec(catalogs, each)) for each in references])
 
 
-def version_at(package: Package, read: Read) -> str:
-    """As `interface.Target` has it."""
-    document = _parse_then(package, read)
-    is_this = text_in(document, "name") == package.id.name
-    return text_in(document, "version") if is_this else ""
-
-
-def _parse_then(package: Package, read: Read) -> dict[str, object] | None:
+def parse_then(package: Package, read: Read) -> dict[str, object] | None:
+    """Its package.json at another time; None for none that can be read."""
     try:
         return parse_manifest((read(package.manifest) or b"").decode())
     except ValueError:

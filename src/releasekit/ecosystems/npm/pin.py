@@ -163,7 +163,7 @@ class Pins:
         return f"npm:{needed.name}@{wanted}" if needed.name != declared.key else wanted
 
     def list_edges(self) -> Iterator[Edge]:
-        """As `interface.Target.published_edges`, where `versions` are those that were released."""
+        """As `Versioning.list_edges`, where `versions` are those that were released."""
         for project in self.found.by_name.values():
             for bundled in () if project.is_private else find_bundled(project, self.found):
                 released = self.versions.get(bundled.name, bundled.version)

@@ -19,11 +19,10 @@ from releasekit.ecosystems.npm import (
     Inputs,
     discover,
     document,
-    edit,
     pin,
     tarball,
 )
-from releasekit.ecosystems.npm.composition import NpmComposition, version_at
+from releasekit.ecosystems.npm.composition import NpmComposition
 from releasekit.ecosystems.npm.destination import find_named_registry, is_same_registry
 from releasekit.ecosystems.npm.directory_layout import PackumentDirectory
 from releasekit.ecosystems.npm.entry_points import find_warnings
@@ -33,6 +32,7 @@ from releasekit.ecosystems.npm.packing import Packer, find_npm
 from releasekit.ecosystems.npm.registry import NpmAttesting, NpmRegistry
 from releasekit.ecosystems.npm.staging import NpmStaging
 from releasekit.ecosystems.npm.tarball import DIGESTS, PrebuiltTarballs, get_filename
+from releasekit.ecosystems.npm.versioning import NpmVersioning
 from releasekit.ecosystems.shared.artifacts import digested, staged_aside
 from releasekit.ecosystems.shared.destinations import find_elsewhere
 from releasekit.errors import BuildFailed, ManifestError, PackageError, PlanError, map_all
@@ -43,11 +43,10 @@ from releasekit.problems import Problem
 from releasekit.report.text import few
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.config.config import PlanConfig
-    from releasekit.decided import Edge, Ranges
     from releasekit.ecosystems.directory import Layout
     from releasekit.ecosystems.interface import Built, Into, Registry
     from releasekit.ecosystems.npm import Options
@@ -55,7 +54,6 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.npm.manifest import NpmPackage
     from releasekit.ecosystems.npm.roots import WorkspaceFiles
     from releasekit.ecosystems.shared.destinations import NamedRegistry
-    from releasekit.host.edits import Edits
     from releasekit.model import Artifact, Package, PackageWarning, PlannedPackage
     from releasekit.state.run_logs import Log
 
@@ -91,8 +89,6 @@ def target(
 
 
 class NpmTarget(Target):
-    version_at = staticmethod(version_at)
-
     def __init__(
         self, workspace: NpmWorkspace, registry: Registry, *, config: PlanConfig, options: Options
     ) -> None:
@@ -100,6 +96,7 @@ class NpmTarget(Target):
         self._packages = workspace
         self._given_tag = config.own(Inputs).tag
         self.composition = NpmComposition(workspace.found, workspace.packages, config.root)
+        self.versioning = NpmVersioning(workspace.found, workspace.elsewhere, config.pin)
         self._notes: list[Callable[[Sequence[PlannedPackage]], str]] = [workspace.plan_notes]
         self.prebuilt = PrebuiltTarballs(workspace.found.by_name)
         self._notes.append(self._refuse_unaccepted)
@@ -121,9 +118,6 @@ class NpmTarget(Target):
         if attests:
             private = config.trust_config is not None
             self.attesting = NpmAttesting(workspace.found, takes, private)
-
-    def takes_version(self, package: Package, /) -> bool:
-        return not self._packages.found.by_name[package.id.name].is_private
 
     async def find_tool(self, packages: Sequence[Package], /) -> str:
         npm = self._packages.npm
@@ -198,18 +192,6 @@ class NpmTarget(Target):
 
     async def follow_up(self, package: Package, /) -> None:
         await self._packages.follow_up(package)
-
-    def goes_elsewhere(self, package: Package, /) -> bool:
-        return package.id in self._packages.elsewhere
-
-    def published_edges(self, released: Mapping[str, str], /) -> Iterable[Edge]:
-        return pin.Pins(self._packages.found, released, self._packages.npm.config.pin).list_edges()
-
-    def edit_versions(
-        self, versions: Mapping[str, str], edits: Edits, /, *, ranges: Ranges
-    ) -> Collection[str]:
-        edit.edit_versions(self._packages.found, versions, edits, ranges=ranges)
-        return ()
 
 
 def describe_scans(packages: Sequence[PlannedPackage]) -> str:

@@ -9,19 +9,16 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from packaging.utils import canonicalize_name
-
 from releasekit.ecosystems.composition import Composition
 from releasekit.ecosystems.pypi import manifest
 from releasekit.ecosystems.shared.crates import Crates
-from releasekit.ecosystems.shared.documents import checked_table, table_in, text_in
+from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.ecosystems.shared.packed import is_below, is_beside, spelled_out
-from releasekit.errors import ConfigError
 from releasekit.host.files import is_file, read_text
 from releasekit.text.bounds import parse_toml
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
     from pathlib import Path
 
     from releasekit.ecosystems.shared.packed import Counts
@@ -70,14 +67,6 @@ _TAKING_SRC: Final = (
 )
 # Where setuptools may have more settings.
 _SETUP: Final = frozenset({"setup.cfg", "setup.py"})
-# The default pattern of hatchling.
-# https://hatch.pypa.io/latest/plugins/version-source/regex/
-_HATCH: Final = re.compile(
-    r"^(?:__version__|VERSION)(?: ?: ?str)? *= *['\"]v?([^'\"\n]+)['\"]",
-    re.IGNORECASE | re.MULTILINE,
-)
-# Its options that say something else.
-_HATCH_OWN: Final = frozenset({"expression", "pattern", "search-paths"})
 # Names at the top that hold Python and are not packages.
 # https://setuptools.pypa.io/en/latest/userguide/package_discovery.html#flat-layout
 _RESERVED: Final = re.compile(
@@ -161,66 +150,6 @@ class PyPIComposition(Composition):
             return ""
         offered = {key: document[key] for key in document if key != "dependency-groups"}
         return json.dumps(offered, default=str, sort_keys=True) if offered else ""
-
-
-def version_at(package: Package, read: Read) -> str:
-    """As `interface.Target` has it; empty where only a build computes it."""
-    path = package.manifest
-    data = read(path)
-    try:
-        document = parse_toml((data or b"").decode())
-        said = checked_table(document, "project", path=path)
-        if canonicalize_name(str(said.get("name"))) != package.id.name:
-            return ""
-        version = said.get("version")
-        if version is None:
-            place = find_version(document, path.parent, lambda path: (read(path) or b"").decode())
-            version = place[1][1] if place else ""
-        return manifest.normalize_version(version, path=path) if isinstance(version, str) else ""
-    except (ValueError, ConfigError):
-        return ""
-
-
-def find_version(
-    document: Mapping[str, Any], directory: Path, read: Callable[[Path], str]
-) -> tuple[Path, re.Match[str]] | None:
-    """The file from which setuptools, hatchling, flit or pdm takes the version, and where it is in
-    there, as the first group; None unless it is a literal. No Python runs.
-    https://setuptools.pypa.io/en/latest/userguide/pyproject_config.html#dynamic-metadata
-    https://flit.pypa.io/en/stable/pyproject_toml.html, https://backend.pdm-project.org/metadata/
-    """
-    tool = table_in(document, "tool")
-    setuptools, hatch = table_in(tool, "setuptools"), table_in(table_in(tool, "hatch"), "version")
-    dynamic = table_in(table_in(setuptools, "dynamic"), "version")
-    pdm = table_in(table_in(tool, "pdm"), "version")
-    attribute, file = text_in(dynamic, "attr"), dynamic.get("file")
-    if isinstance(file, list) and len(file) == 1:
-        file = file[0]
-    if text_in(table_in(document, "build-system"), "build-backend").startswith("flit_core"):
-        module = text_in(table_in(table_in(tool, "flit"), "module"), "name")
-        name = text_in(table_in(document, "project"), "name").replace("-", "_")
-        attribute = f"{module or name}.__version__"
-    if attribute:
-        module, _, name = attribute.rpartition(".")
-        tops = dict.fromkeys(["", "src/", f"{text_in(table_in(setuptools, 'package-dir'), '')}/"])
-        place = module.replace(".", "/")
-        paths = [f"{top}{place}{end}" for top in tops for end in (".py", "/__init__.py")]
-        written = _assigned(name)
-    elif isinstance(file, str):
-        paths, written = [file], re.compile(r"\A\s*(\S+)\s*\Z")
-    elif pdm.get("source") == "file":
-        paths, written = [text_in(pdm, "path")], _assigned("__version__")
-    elif hatch.get("source", "regex") in ("regex", "code") and not hatch.keys() & _HATCH_OWN:
-        paths, written = [text_in(hatch, "path")], _HATCH
-    else:
-        return None
-    files = [directory / each for each in paths if each]
-    found = ((path, written.search(read(path))) for path in files)
-    return next(((path, match) for path, match in found if match), None)
-
-
-def _assigned(name: str) -> re.Pattern[str]:
-    return re.compile(rf"^{re.escape(name)} *(?::[^=\n]*)?= *['\"]([^'\"\n]+)['\"]", re.MULTILINE)
 
 
 def _list_crates(package: Package, build: manifest.BuildSystem) -> list[Path]:

@@ -11,19 +11,15 @@ from functools import cache, partial
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
 
-from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from releasekit.decided import Edge
 from releasekit.ecosystems.pypi import manifest
 from releasekit.ecosystems.pypi.destination import UvSettings, find_named_registry
 from releasekit.ecosystems.pypi.manifest import (
     ECOSYSTEM,
     MANIFEST,
-    PUBLISHED,
     Unread,
     is_exact,
-    pinned_specifier,
 )
 from releasekit.ecosystems.pypi.roots import (
     find_manifests,
@@ -41,11 +37,10 @@ from releasekit.problems import Problem
 from releasekit.text.toml_value import show_toml
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
     from pathlib import Path
 
-    from releasekit.config.values import PinMode
     from releasekit.ecosystems.pypi import Options
     from releasekit.ecosystems.pypi.manifest import DeclaredRequirement, PyProject, Sources
 
@@ -355,32 +350,6 @@ def make_packages(
         )
         for project in by_name.values()
     ]
-
-
-def list_published_edges(
-    by_name: Mapping[str, PyProject], released: Mapping[str, str], pins: PinMode
-) -> Iterator[Edge]:
-    """As `interface.Target.published_edges`. What a build needs is no part of what users install
-    beside the package, so it asks nothing of them.
-    """
-    for project in by_name.values():
-        for need in project.requirements if not project.unpublishable else ():
-            needed = by_name.get(need.name)
-            if needed is None or needed is project or needed.unpublishable:
-                continue
-            if need.kind not in PUBLISHED or need.requirement.url is not None:
-                continue
-            # What a build hook tells is published as it is.
-            mode = "none" if PUBLISHED[need.kind] in project.dynamic else pins
-            version = released.get(need.name, needed.version)
-            specifier = pinned_specifier(need.requirement, version, mode)
-            yield Edge(
-                dependent=PackageId(ECOSYSTEM, project.name),
-                on=PackageId(ECOSYSTEM, need.name),
-                kind=need.kind,
-                requirement=specifier,
-                admits=partial(SpecifierSet(specifier).contains, prereleases=True),
-            )
 
 
 def _list_edges(project: PyProject, by_name: Mapping[str, PyProject]) -> list[Dependency]:

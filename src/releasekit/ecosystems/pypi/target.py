@@ -29,7 +29,7 @@ from releasekit.ecosystems.interface import (
 )
 from releasekit.ecosystems.pypi import PYPI, UV, Inputs, discover, manifest
 from releasekit.ecosystems.pypi.build import DIGESTS, Builder, InRepoWheels, list_tags
-from releasekit.ecosystems.pypi.composition import PyPIComposition, version_at
+from releasekit.ecosystems.pypi.composition import PyPIComposition
 from releasekit.ecosystems.pypi.directory_layout import SimpleDirectory
 from releasekit.ecosystems.pypi.distribution import (
     check_declared,
@@ -43,7 +43,6 @@ from releasekit.ecosystems.pypi.distribution import (
     refuse_other_python,
     refuse_unpinned,
 )
-from releasekit.ecosystems.pypi.edit import edit_versions, list_shared_versions
 from releasekit.ecosystems.pypi.environment import (
     INTERFERING,
     Environments,
@@ -52,8 +51,8 @@ from releasekit.ecosystems.pypi.environment import (
 )
 from releasekit.ecosystems.pypi.manifest import ECOSYSTEM, pin
 from releasekit.ecosystems.pypi.registry import IndexAttesting, PackageIndex
-from releasekit.ecosystems.pypi.roots import find_lock_directories
 from releasekit.ecosystems.pypi.simple_index import parse_filename
+from releasekit.ecosystems.pypi.versioning import PyPIVersioning
 from releasekit.ecosystems.shared import artifacts
 from releasekit.ecosystems.shared.destinations import find_elsewhere
 from releasekit.ecosystems.shared.packages import not_a_package
@@ -74,7 +73,6 @@ if TYPE_CHECKING:
     from collections.abc import (
         Awaitable,
         Callable,
-        Collection,
         Iterable,
         Iterator,
         Mapping,
@@ -86,12 +84,10 @@ if TYPE_CHECKING:
 
     from releasekit.config.config import PlanConfig
     from releasekit.config.values import PinMode
-    from releasekit.decided import Edge, Ranges, VersionGroup
     from releasekit.ecosystems.directory import Layout
     from releasekit.ecosystems.interface import Built, Into, Registry
     from releasekit.ecosystems.pypi import Options
     from releasekit.ecosystems.pypi.manifest import PyProject
-    from releasekit.host.edits import Edits
     from releasekit.model import Artifact, Package, PlannedPackage
 
 
@@ -119,7 +115,6 @@ class PyPITarget(Target):
     takes_hidden = staticmethod(manifest.is_pin)
     takes_instead = staticmethod(manifest.is_taken_instead)
     pinned_apart = staticmethod(find_pinned_apart)
-    version_at = staticmethod(version_at)
 
     def __init__(
         self,
@@ -136,6 +131,7 @@ class PyPITarget(Target):
         self._config, self._root, self._options = config, config.root, options
         self._index = index = registry if isinstance(registry, PackageIndex) else None
         self.composition = PyPIComposition(workspace.projects, config.root)
+        self.versioning = PyPIVersioning(workspace.projects, config.root, options, config.pin)
         self.prebuilt = PythonFiles(workspace)
         if index:
             self.is_new, self.rights = index.is_new, index
@@ -151,21 +147,6 @@ class PyPITarget(Target):
         of_index = self._index.plan_notes(planned) if self._index else ""
         self._found.refuse_unpublishable(planned, on_pypi=bool(self._index and self._index.is_pypi))
         return ". ".join(filter(None, [of_index, self._found.describe_pins(planned)]))
-
-    def goes_elsewhere(self, package: Package, /) -> bool:
-        return self._found.projects[package.id.name].goes_to is not None
-
-    def published_edges(self, released: Mapping[str, str], /) -> Iterable[Edge]:
-        return discover.list_published_edges(self._found.projects, released, self._found.pins)
-
-    def shared_versions(self) -> Iterable[VersionGroup]:
-        return list_shared_versions(self._found.projects, self._root)
-
-    def edit_versions(
-        self, versions: Mapping[str, str], edits: Edits, /, *, ranges: Ranges
-    ) -> Collection[str]:
-        homes = find_lock_directories(self._root, self._options)
-        return edit_versions(homes, self._found.projects, versions, edits, ranges=ranges)
 
     def try_out(self, package: Package, shared: Path, /) -> Trial:
         """Wheels alone: to ask a source distribution can mean to build it."""

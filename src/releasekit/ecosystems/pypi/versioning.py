@@ -1,12 +1,12 @@
-"""The next versions of packages, written where they are declared, and what they bring along:
-requirements on these packages, and lock files.
+"""The versions of Python projects, read and written where they are declared, and what a new one
+brings along: requirements on these packages, and lock files.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from packaging.requirements import Requirement
@@ -14,11 +14,13 @@ from packaging.specifiers import Specifier, SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from releasekit.decided import VersionGroup
+from releasekit.decided import Edge, VersionGroup
 from releasekit.ecosystems.pypi import manifest
-from releasekit.ecosystems.pypi.composition import find_version, list_maturin_crates
-from releasekit.ecosystems.shared.documents import table_in, text_in
-from releasekit.errors import map_all
+from releasekit.ecosystems.pypi.composition import list_maturin_crates
+from releasekit.ecosystems.pypi.roots import find_lock_directories
+from releasekit.ecosystems.shared.documents import checked_table, table_in, text_in
+from releasekit.ecosystems.versioning import Versioning, WrittenVersions
+from releasekit.errors import ConfigError, map_all
 from releasekit.host.edits import Edits, refuse_edit
 from releasekit.model import PackageId
 from releasekit.text import semver
@@ -26,11 +28,15 @@ from releasekit.text.splice import splice
 from releasekit.text.toml_text import edit_strings, find_value, parse_toml, put_string
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from releasekit.config.values import PinMode
     from releasekit.decided import Ranges
+    from releasekit.ecosystems.pypi import Options
     from releasekit.ecosystems.pypi.manifest import PyProject
+    from releasekit.git.versions import Read
+    from releasekit.model import Package
     from releasekit.text.toml_text import Edit, Where
 
     # By who requires which package, and how: what becomes of the specifier as it is spelled.
@@ -60,6 +66,194 @@ _PRE: Final = {"a": "alpha", "b": "beta", "rc": "rc", ".dev": "dev"}
 _FROM_TAG: Final = re.compile(
     r"scm|vcs|git|versioneer|versioningit|dynamic-versioning|dunamai|\Apbr\Z"
 )
+# The default pattern of hatchling.
+# https://hatch.pypa.io/latest/plugins/version-source/regex/
+_HATCH: Final = re.compile(
+    r"^(?:__version__|VERSION)(?: ?: ?str)? *= *['\"]v?([^'\"\n]+)['\"]",
+    re.IGNORECASE | re.MULTILINE,
+)
+# Its options that say something else.
+_HATCH_OWN: Final = frozenset({"expression", "pattern", "search-paths"})
+
+
+class PyPIVersioning(Versioning):
+    def __init__(
+        self, projects: Mapping[str, PyProject], root: Path, options: Options, pins: PinMode
+    ) -> None:
+        self._projects = projects
+        self._root = root
+        self._options = options
+        self._pins = pins
+
+    def goes_elsewhere(self, package: Package, /) -> bool:
+        return self._projects[package.id.name].goes_to is not None
+
+    def read_version(self, package: Package, read: Read) -> str:
+        """Empty where only a build computes it."""
+        path = package.manifest
+        data = read(path)
+        try:
+            document = parse_toml((data or b"").decode())
+            said = checked_table(document, "project", path=path)
+            if canonicalize_name(str(said.get("name"))) != package.id.name:
+                return ""
+            version = said.get("version")
+            if version is None:
+                place = find_version(
+                    document, path.parent, lambda path: (read(path) or b"").decode()
+                )
+                version = place[1][1] if place else ""
+            return (
+                manifest.normalize_version(version, path=path) if isinstance(version, str) else ""
+            )
+        except (ValueError, ConfigError):
+            return ""
+
+    @cached_property
+    def groups(self) -> Sequence[VersionGroup]:
+        """Those whose builds take the version from one file."""
+        edits = Edits(self._root)
+        sharing: dict[Path, list[PackageId]] = {}
+        for project in self._projects.values():
+            if "version" in project.dynamic and not project.unpublishable:
+                document = manifest.read_pyproject(project.manifest)
+                directory = project.manifest.parent
+                if found := find_version(document, directory, lambda path: edits.read(path) or ""):
+                    package = PackageId(manifest.ECOSYSTEM, project.name)
+                    sharing.setdefault(found[0].resolve(), []).append(package)
+        several = {path: packages for path, packages in sharing.items() if len(packages) > 1}
+        places = {path: path.relative_to(self._root).as_posix() for path in several}
+        return [
+            VersionGroup(name=places[path], packages=tuple(packages), place=places[path])
+            for path, packages in several.items()
+        ]
+
+    def list_edges(self, released: Mapping[str, str], /) -> Iterator[Edge]:
+        """What a build needs is no part of what users install beside the package, so it asks
+        nothing of them.
+        """
+        for project in self._projects.values():
+            for need in project.requirements if not project.unpublishable else ():
+                needed = self._projects.get(need.name)
+                if needed is None or needed is project or needed.unpublishable:
+                    continue
+                if need.kind not in manifest.PUBLISHED or need.requirement.url is not None:
+                    continue
+                # What a build hook tells is published as it is.
+                mode = "none" if manifest.PUBLISHED[need.kind] in project.dynamic else self._pins
+                version = released.get(need.name, needed.version)
+                specifier = manifest.pinned_specifier(need.requirement, version, mode)
+                yield Edge(
+                    dependent=PackageId(manifest.ECOSYSTEM, project.name),
+                    on=PackageId(manifest.ECOSYSTEM, need.name),
+                    kind=need.kind,
+                    requirement=specifier,
+                    admits=partial(SpecifierSet(specifier).contains, prereleases=True),
+                )
+
+    def edit(
+        self, versions: Mapping[str, str], edits: Edits, /, *, ranges: Ranges
+    ) -> WrittenVersions:
+        projects = self._projects
+        # All manifests, each with the directory whose lock holds for it.
+        homes = find_lock_directories(self._root, self._options)
+        new = {name: Version(version) for name, version in versions.items()}
+        owners = {project.manifest: project for project in projects.values()}
+        places = {
+            str(each.manifest.parent): str(new.get(name, each.version))
+            for name, each in projects.items()
+        }
+        locks = {home: edits.read(home / "uv.lock") or "" for home in set(homes.values())}
+        indexed = {home: new.keys() & _INDEXED.findall(lock) for home, lock in locks.items()}
+        members: dict[Path, set[str]] = {home: set() for home in locks}
+        rewrites: Rewrites = {}
+        by_tag: set[PackageId] = set()
+        moved: dict[PackageId, str] = {}
+        undecided: list[tuple[PyProject, Mapping[str, Any]]] = []
+
+        def edit_manifest(path: Path) -> None:
+            text, own = edits.read(path) or "", owners.get(path)
+            is_released = own is not None and own.name in new
+            document = parse_toml(text)
+            # These locks have a hash of all requirements.
+            hashed = any(edits.read(path.parent / each) for each in ("pdm.lock", "poetry.lock"))
+            changes = _move_requirements(
+                *(document, path, projects, new, rewrites),
+                fixed=new.keys() if hashed else indexed[homes[path]],
+                ranges=ranges if is_released or ranges == "exact" else "keep",
+            )
+            if own is not None and own.unpublishable and "version" in own.dynamic:
+                undecided.append((own, document))
+            if own is not None and is_released:
+                members[homes[path]].add(str(path.parent))
+                if Version(own.version) != new[own.name]:
+                    written = _write_version(document, own, str(new[own.name]), edits)
+                    if written is None:
+                        by_tag.add(PackageId(manifest.ECOSYSTEM, own.name))
+                    else:
+                        changes |= written[0]
+                        moved.update(written[1])
+            if changes:
+                edits.write(path, edit_strings(text, changes, wanted=document, of=str(path)))
+
+        def edit_lock(home: Path) -> None:
+            if locks[home]:
+                path = home / "uv.lock"
+                edits.write(path, _move_lock(path, locks[home], places, rewrites, members[home]))
+
+        _ = map_all(edit_manifest, homes)
+        _ = map_all(edit_lock, locks)
+        # Private projects take a version from the files of others, undecided as they are.
+        changed = edits.list_changes()
+        for project, document in undecided:
+            found = find_version(
+                document, project.manifest.parent, lambda path: edits.read(path) or ""
+            )
+            if found and found[0].resolve() in changed:
+                moved[PackageId(manifest.ECOSYSTEM, project.name)] = found[1][1]
+        return WrittenVersions(by_tag=frozenset(by_tag), moved=moved)
+
+
+def find_version(
+    document: Mapping[str, Any], directory: Path, read: Callable[[Path], str]
+) -> tuple[Path, re.Match[str]] | None:
+    """The file from which setuptools, hatchling, flit or pdm takes the version, and where it is in
+    there, as the first group; None unless it is a literal. No Python runs.
+    https://setuptools.pypa.io/en/latest/userguide/pyproject_config.html#dynamic-metadata
+    https://flit.pypa.io/en/stable/pyproject_toml.html, https://backend.pdm-project.org/metadata/
+    """
+    tool = table_in(document, "tool")
+    setuptools, hatch = table_in(tool, "setuptools"), table_in(table_in(tool, "hatch"), "version")
+    dynamic = table_in(table_in(setuptools, "dynamic"), "version")
+    pdm = table_in(table_in(tool, "pdm"), "version")
+    attribute, file = text_in(dynamic, "attr"), dynamic.get("file")
+    if isinstance(file, list) and len(file) == 1:
+        file = file[0]
+    if text_in(table_in(document, "build-system"), "build-backend").startswith("flit_core"):
+        module = text_in(table_in(table_in(tool, "flit"), "module"), "name")
+        name = text_in(table_in(document, "project"), "name").replace("-", "_")
+        attribute = f"{module or name}.__version__"
+    if attribute:
+        module, _, name = attribute.rpartition(".")
+        tops = dict.fromkeys(["", "src/", f"{text_in(table_in(setuptools, 'package-dir'), '')}/"])
+        place = module.replace(".", "/")
+        paths = [f"{top}{place}{end}" for top in tops for end in (".py", "/__init__.py")]
+        written = _assigned(name)
+    elif isinstance(file, str):
+        paths, written = [file], re.compile(r"\A\s*(\S+)\s*\Z")
+    elif pdm.get("source") == "file":
+        paths, written = [text_in(pdm, "path")], _assigned("__version__")
+    elif hatch.get("source", "regex") in ("regex", "code") and not hatch.keys() & _HATCH_OWN:
+        paths, written = [text_in(hatch, "path")], _HATCH
+    else:
+        return None
+    files = [directory / each for each in paths if each]
+    found = ((path, written.search(read(path))) for path in files)
+    return next(((path, match) for path, match in found if match), None)
+
+
+def _assigned(name: str) -> re.Pattern[str]:
+    return re.compile(rf"^{re.escape(name)} *(?::[^=\n]*)?= *['\"]([^'\"\n]+)['\"]", re.MULTILINE)
 
 
 def move_specifier(specifier: str, *, new: Version, raises: bool) -> str:
@@ -92,85 +286,6 @@ def _move_clause(new: Version, raises: bool, clause: re.Match[str]) -> str:
             stands = admits and Version(text) <= Version(clause["numbers"] + clause["rest"])
             return clause[0] if stands else f"{clause['operator']}{clause['blanks']}{text}"
     return clause[0]
-
-
-def edit_versions(
-    homes: Mapping[Path, Path],
-    projects: Mapping[str, PyProject],
-    versions: Mapping[str, str],
-    edits: Edits,
-    *,
-    ranges: Ranges,
-) -> set[str]:
-    """See `interface.Target`. `homes` are all manifests, each with the directory whose lock holds
-    for it.
-    """
-    new = {name: Version(version) for name, version in versions.items()}
-    owners = {project.manifest: project for project in projects.values()}
-    places = {
-        str(each.manifest.parent): str(new.get(name, each.version))
-        for name, each in projects.items()
-    }
-    locks = {home: edits.read(home / "uv.lock") or "" for home in set(homes.values())}
-    indexed = {home: new.keys() & _INDEXED.findall(lock) for home, lock in locks.items()}
-    members: dict[Path, set[str]] = {home: set() for home in locks}
-    rewrites: Rewrites = {}
-    by_tag: set[str] = set()
-    undecided: list[tuple[PyProject, Mapping[str, Any]]] = []
-
-    def edit_manifest(path: Path) -> None:
-        text, own = edits.read(path) or "", owners.get(path)
-        is_released = own is not None and own.name in new
-        document = parse_toml(text)
-        # These locks have a hash of all requirements.
-        hashed = any(edits.read(path.parent / each) for each in ("pdm.lock", "poetry.lock"))
-        changes = _move_requirements(
-            *(document, path, projects, new, rewrites),
-            fixed=new.keys() if hashed else indexed[homes[path]],
-            ranges=ranges if is_released or ranges == "exact" else "keep",
-        )
-        if own is not None and own.unpublishable and "version" in own.dynamic:
-            undecided.append((own, document))
-        if own is not None and is_released:
-            members[homes[path]].add(str(path.parent))
-            if Version(own.version) != new[own.name]:
-                written = _write_version(document, own, str(new[own.name]), edits)
-                changes |= written or {}
-                by_tag.update([own.name] if written is None else [])
-        if changes:
-            edits.write(path, edit_strings(text, changes, wanted=document, of=str(path)))
-
-    def edit_lock(home: Path) -> None:
-        if locks[home]:
-            path = home / "uv.lock"
-            edits.write(path, _move_lock(path, locks[home], places, rewrites, members[home]))
-
-    _ = map_all(edit_manifest, homes)
-    _ = map_all(edit_lock, locks)
-    # Private projects take a version from the files of others, undecided as they are.
-    changed = edits.list_changes()
-    for project, document in undecided:
-        found = find_version(document, project.manifest.parent, lambda path: edits.read(path) or "")
-        if found and found[0].resolve() in changed:
-            edits.moved[PackageId(manifest.ECOSYSTEM, project.name)] = found[1][1]
-    return by_tag
-
-
-def list_shared_versions(projects: Mapping[str, PyProject], root: Path) -> Iterator[VersionGroup]:
-    """As `interface.Target.shared_versions`: those whose builds take the version from one file."""
-    edits = Edits(root)
-    sharing: dict[Path, list[PackageId]] = {}
-    for project in projects.values():
-        if "version" in project.dynamic and not project.unpublishable:
-            document = manifest.read_pyproject(project.manifest)
-            directory = project.manifest.parent
-            if found := find_version(document, directory, lambda path: edits.read(path) or ""):
-                package = PackageId(manifest.ECOSYSTEM, project.name)
-                sharing.setdefault(found[0].resolve(), []).append(package)
-    for path, packages in sharing.items():
-        if len(packages) > 1:
-            place = path.relative_to(root).as_posix()
-            yield VersionGroup(name=place, packages=tuple(packages), place=place)
 
 
 def _move_requirements(
@@ -227,9 +342,9 @@ def _move_requirements(
 
 def _write_version(
     document: Mapping[str, Any], project: PyProject, new: str, edits: Edits
-) -> dict[Where, Edit] | None:
-    """The edit of the manifest, as in `_move_requirements`; files that it names are edited here.
-    None where a tag says the version.
+) -> tuple[dict[Where, Edit], dict[PackageId, str]] | None:
+    """The edit of the manifest, as in `_move_requirements`, and what moves along; files that it
+    names are edited here. None where a tag says the version.
     """
     build, directory = project.build_system, project.manifest.parent
     tables: list[Where] = [("project",)]
@@ -238,7 +353,7 @@ def _write_version(
     for where in tables:
         if text_in(find_value(document, where), "version"):
             find_value(document, where)["version"] = new
-            return {(*where, "version"): partial(put_string, new)}
+            return {(*where, "version"): partial(put_string, new)}, {}
     found = find_version(document, directory, lambda path: edits.read(path) or "")
     hatch = find_value(document, ("tool", "hatch", "version"))
     if found is None and (named := text_in(hatch, "path")):
@@ -254,7 +369,7 @@ def _write_version(
         edits.write(path, splice(spot.string, [(spot.span(1), new)]))
     elif build.backend == "maturin":
         try:
-            _write_crate(document, project, new, edits)
+            return {}, _write_crate(document, project, new, edits)
         except ValueError as error:
             raise refuse_edit(
                 f"{project.manifest}: the Cargo.toml of its crate is not valid TOML",
@@ -268,11 +383,15 @@ def _write_version(
             "as text in a file that declares it",
             f'Write version = "{new}" in [project], and take it out of project.dynamic.',
         )
-    return {}
+    return {}, {}
 
 
-def _write_crate(document: Mapping[str, Any], project: PyProject, new: str, edits: Edits) -> None:
-    """Write the version of the crate that maturin builds, and the one in its lock."""
+def _write_crate(
+    document: Mapping[str, Any], project: PyProject, new: str, edits: Edits
+) -> dict[PackageId, str]:
+    """Write the version of the crate that maturin builds, and the one in its lock. Returns the
+    crate, where that moves.
+    """
     crates = list_maturin_crates(document, project.manifest.parent)
     crate = next((each for each in crates if edits.read(each)), crates[0])
     above = [each for each in crate.parents if each.is_relative_to(edits.root)]
@@ -284,7 +403,7 @@ def _write_crate(document: Mapping[str, Any], project: PyProject, new: str, edit
     old = text_in(find_value(cargo, where), "version")
     wanted = re.sub(r"(a|b|rc|\.dev)(?=[0-9])", lambda found: f"-{_PRE[found[1]]}.", new)
     if old == wanted:
-        return
+        return {}
     name = find_value(parse_toml(edits.read(crate) or ""), ("package", "name"))
     home = next((each for each in above if edits.read(each / "Cargo.lock")), edits.root)
     lock = home / "Cargo.lock"
@@ -299,10 +418,10 @@ def _write_crate(document: Mapping[str, Any], project: PyProject, new: str, edit
     change: dict[Where, Edit] = {(*where, "version"): partial(put_string, wanted)}
     text = edits.read(path) or ""
     edits.write(path, edit_strings(text, change, wanted=cargo, of=str(path)))
-    # Whatever cargo's own packages are, this one moves along, unless a version was decided for it.
-    edits.moved[PackageId("cargo", str(name))] = wanted
     if spans := [(each.span(2), wanted) for each in locked if each[1] == name]:
         edits.write(lock, splice(locked[0].string, spans))
+    # Whatever cargo's own packages are, this one moves along, unless a version was decided for it.
+    return {PackageId("cargo", str(name)): wanted}
 
 
 def _move_lock(

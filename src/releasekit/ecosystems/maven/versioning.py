@@ -1,4 +1,5 @@
-"""Writes the next versions of Maven packages where they stand, and what siblings require of them.
+"""The versions of Maven packages, read and written where they stand, with what siblings require of
+them.
 
 A version may be put together of properties, so it is traced to the texts that it comes from. Each
 use of a text wants it to be something, and where two uses differ, nothing can be written.
@@ -8,9 +9,12 @@ from __future__ import annotations
 
 import os.path
 from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from releasekit.config.locations import FILENAME
+from releasekit.decided import Edge, VersionGroup
 from releasekit.ecosystems.maven import mvn, versions
 from releasekit.ecosystems.maven.discover import (
     ECOSYSTEM,
@@ -18,14 +22,18 @@ from releasekit.ecosystems.maven.discover import (
     MAX_PARENTS,
     PomProject,
     explain_private,
+    find_references,
+    find_requested_version,
+    find_siblings,
     is_named,
     load_projects,
 )
 from releasekit.ecosystems.maven.document import parse_document
 from releasekit.ecosystems.maven.pom import find_properties, parse_pom
+from releasekit.ecosystems.versioning import Versioning, WrittenVersions
 from releasekit.errors import ConfigError, PlanError, join_errors
 from releasekit.host.edits import Edits, refuse_edit
-from releasekit.model import PackageId
+from releasekit.model import DependencyKind, PackageId
 from releasekit.text.escape import clip
 from releasekit.text.splice import splice
 from releasekit.text.toml_text import find_strings
@@ -33,6 +41,8 @@ from releasekit.text.toml_text import find_strings
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+    from releasekit.config.values import PinMode
+    from releasekit.decided import Ranges
     from releasekit.ecosystems.maven import Options
     from releasekit.ecosystems.maven.document import Element
     from releasekit.ecosystems.maven.pom import Pom
@@ -47,6 +57,125 @@ _PLUGINS: Final = "org.apache.maven.plugins"
 # What plugins resolve. Other coordinates in a configuration may be those of an earlier release.
 _RESOLVED: Final = frozenset({"annotationProcessorPaths", "artifactItems"})
 MAX_PIECES: Final = 20
+
+
+class MavenVersioning(Versioning):
+    """What is `elsewhere` is meant for another registry; versions may stand in `config_file`."""
+
+    def __init__(
+        self,
+        projects: Mapping[str, PomProject],
+        root: Path,
+        options: Options,
+        *,
+        pins: PinMode = "auto",
+        config_file: Path | None = None,
+        elsewhere: Collection[PackageId] = (),
+    ) -> None:
+        self._projects = projects
+        self._root = root
+        self._options = options
+        self._pins = pins
+        self._config_file = config_file or root / FILENAME
+        self._elsewhere = elsewhere
+
+    def gets_version(self, package: Package, /) -> bool:
+        return not explain_private(self._projects[package.id.name])
+
+    def goes_elsewhere(self, package: Package, /) -> bool:
+        return package.id in self._elsewhere
+
+    def read_version(self, package: Package, read: Read) -> str:
+        """Of the POM, or of those that it inherits from by a relative path. Empty for a version
+        that is set from outside of the POMs: no commit has it.
+        """
+        today = self._projects[package.id.name]
+        try:
+            pom = _read_pom(package.manifest, read)
+            if pom is None or pom.artifact != today.pom.artifact:
+                return ""
+            project = _make_project(pom, today, read)
+            version = project.resolve(project.model()["version"])
+        except (ValueError, ConfigError):
+            return ""
+        return "" if "${" in version else version
+
+    @cached_property
+    def groups(self) -> Sequence[VersionGroup]:
+        """A POM that requires a sibling in its own version, as `${project.version}`, says that the
+        two have one, wherever that of the sibling stands. So does one that is never published, as
+        the BOM of a profile, since versions are written there, too.
+        """
+        by_name, root = self._projects, self._root
+        members: dict[str, list[PackageId]] = {}
+        places: dict[str, str] = {}
+        projects = [*by_name.values()]
+        if any(each.pom.modules_of_profiles for each in projects):
+            loaded = load_projects(root, self._options, with_profiles=True)
+            projects += [each for each in loaded if each.name not in by_name]
+        for project in projects:
+            place = places[project.name] = _find_version_place(project, root)
+            ids = members.setdefault(place, [])
+            if project.name in by_name and not explain_private(project):
+                ids.append(PackageId(ECOSYSTEM, project.name))
+        first = {place: place for place in members}  # the place that stands for each
+        for project in projects:
+            for reference, target in find_siblings(project, by_name):
+                is_equal = project.resolve(reference.version) == target.version
+                for place in _list_places(project, reference.version, root) if is_equal else ():
+                    into, own = first.get(place), first.get(places.get(target.name, ""))
+                    if into and own and into != own:
+                        members[into] += members.pop(own)
+                        first |= {each: into for each, it in first.items() if it == own}
+        return [
+            VersionGroup(name=place, packages=tuple(ids), place=place)
+            for place, ids in members.items()
+            if len(ids) > 1
+        ]
+
+    def list_edges(self, released: Mapping[str, str], /) -> Iterator[Edge]:
+        """A POM names its parent and the BOMs that it imports in one version, and what it manages
+        for others.
+        """
+        by_name = self._projects
+        for project in by_name.values():
+            if explain_private(project):
+                continue
+            asked: dict[tuple[str, str], DependencyKind] = {}
+            parent = project.parent
+            if parent is not None and parent.name in by_name:
+                asked[parent.name, project.parent_version] = DependencyKind.RUNTIME
+            for reference, target in find_references(project, by_name):
+                if reference.needed or reference.use == "managed":
+                    wanted = find_requested_version(reference, project, target.name)
+                    kind = (
+                        DependencyKind.ORDER
+                        if reference.use == "managed"
+                        else DependencyKind.RUNTIME
+                    )
+                    asked.setdefault((target.name, wanted or target.version), kind)
+            for (name, wanted), kind in asked.items():
+                if explain_private(by_name[name]):
+                    continue
+                there = by_name[name].version
+                is_pinned = wanted == there or (self._pins == "exact" and versions.is_range(wanted))
+                requirement = released.get(name, there) if is_pinned else wanted
+                yield Edge(
+                    dependent=PackageId(ECOSYSTEM, project.name),
+                    on=PackageId(ECOSYSTEM, name),
+                    kind=kind,
+                    requirement=requirement,
+                    admits=partial(_admits, requirement),
+                )
+
+    def edit(
+        self, versions: Mapping[str, str], edits: Edits, /, *, ranges: Ranges
+    ) -> WrittenVersions:
+        del ranges  # a range says all that will do
+        wanted = VersionEdits(self._options, self._config_file, edits)
+        moved = wanted.collect(self._projects, versions)
+        wanted.write()
+        return WrittenVersions(moved=moved)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +208,11 @@ class VersionEdits:
         self._wanted: dict[Place, dict[str, str]] = {}
         self._refused: list[PlanError] = []
 
-    def collect(self, known: Mapping[str, PomProject], wanted: Mapping[str, str]) -> None:
+    def collect(
+        self, known: Mapping[str, PomProject], wanted: Mapping[str, str]
+    ) -> Mapping[PackageId, str]:
         """`known` are the projects of the packages, by name. POMs that only a profile lists are
-        edited with theirs, and keep versions of their own.
+        edited with theirs, and keep versions of their own. Returns what moves along.
         """
         loaded = load_projects(self._root, self._options, with_profiles=True)
         by_path = {each.pom.path: each for project in loaded for each in project.ancestry()}
@@ -98,17 +229,17 @@ class VersionEdits:
         self._move_along(by_name, uses, decided)
         followed = frozenset(self._wanted)  # by all that names them
         became = {name: self._tell(self._trace_version(each)) for name, each in by_name.items()}
-        self._edits.moved |= {
-            PackageId(ECOSYSTEM, name): version
-            for name, version in became.items()
-            if name not in wanted and version != by_name[name].version
-        }
         for project, name, pieces in uses:
             old, target = _join(pieces), by_name.get(name)
             if target is not None and _selects(old, target.version):
                 self._want(project, name, pieces, became[name])
             elif followed.isdisjoint(piece.place for piece in pieces):
                 self._want(project, name, pieces, old)
+        return {
+            PackageId(ECOSYSTEM, name): version
+            for name, version in became.items()
+            if name not in wanted and version != by_name[name].version
+        }
 
     def _find_uses(
         self, projects: Iterable[PomProject], by_name: Mapping[str, PomProject]
@@ -337,22 +468,6 @@ def _selects(requested: str, version: str) -> bool:
     return is_held or requested == version
 
 
-def version_at(projects: Mapping[str, PomProject], package: Package, read: Read) -> str:
-    """Of the POM, or of those that it inherits from by a relative path. Empty for a version that is
-    set from outside of the POMs: no commit has it.
-    """
-    today = projects[package.id.name]
-    try:
-        pom = _read_pom(package.manifest, read)
-        if pom is None or pom.artifact != today.pom.artifact:
-            return ""
-        project = _make_project(pom, today, read)
-        version = project.resolve(project.model()["version"])
-    except (ValueError, ConfigError):
-        return ""
-    return "" if "${" in version else version
-
-
 def _make_project(pom: Pom, today: PomProject, read: Read, depth: int = 0) -> PomProject:
     project = PomProject(pom=pom, top=today.top, overrides={})
     wanted = pom.parent
@@ -377,3 +492,54 @@ def _make_project(pom: Pom, today: PomProject, read: Read, depth: int = 0) -> Po
 def _read_pom(path: Path, read: Read) -> Pom | None:
     data = read(path)
     return None if data is None else parse_pom(parse_document(data), path)
+
+
+def _admits(requirement: str, version: str) -> bool:
+    """Maven takes another version than the one that is named, if something nearer names that; but
+    nothing else brings it to the users of a dependent.
+    """
+    if versions.is_range(requirement):
+        return versions.contains(requirement, version)
+    return versions.compare(requirement, version) == 0
+
+
+def _list_places(project: PomProject, text: str, root: Path) -> Iterator[str]:
+    """The POMs and elements that an expression leads to, one after another."""
+    while (name := EXPRESSION.fullmatch(text)) is not None:
+        if name[1] in project.overrides:
+            yield name[0]
+            return
+        own = name[1].removeprefix("project.").removeprefix("pom.")
+        # As where it is resolved: no property changes what `project.` says.
+        is_fixed = own != name[1] and own in project.model()
+        holders = (each for each in project.ancestry() if name[1] in each.pom.properties)
+        holder = None if is_fixed else next(holders, None)
+        if holder is None:
+            if own == "version":
+                yield _find_version_place(project, root)
+            return
+        yield f"{holder.pom.path.relative_to(root).as_posix()}: {name[0]}"
+        text = holder.pom.properties[name[1]]
+
+
+def _find_version_place(project: PomProject, root: Path) -> str:
+    """The POM and the element in it that the version of `project` comes from.
+
+    https://maven.apache.org/guides/mini/guide-maven-ci-friendly.html
+    """
+    for holder in project.ancestry():
+        text = holder.pom.version
+        if not text and holder.parent is not None:
+            continue
+        where = holder.pom.path.relative_to(root).as_posix()
+        name = EXPRESSION.search(text)
+        if name is None:
+            return f"{where}: {'version' if text else 'parent.version'}"
+        if name[1] in holder.overrides:
+            return name[0]
+        for above in holder.ancestry():
+            if name[1] in above.pom.properties:
+                return f"{above.pom.path.relative_to(root).as_posix()}: {name[0]}"
+        if name[1] not in {"project.parent.version", "parent.version"}:
+            return f"{where}: {name[0]}"
+    return str(project.pom.path)

@@ -1,4 +1,5 @@
-"""The next versions, written as text into manifests, requirements, catalogs and lock files.
+"""The versions of npm packages; the next ones are written as text into manifests, requirements,
+catalogs and lock files.
 
 A lock file repeats what manifests say, and that is edited; nothing is resolved. It also tells which
 requirements lead to the registry although the version here would fit: these stay as they are.
@@ -15,22 +16,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.npm import manifest, roots
+from releasekit.ecosystems.npm.composition import parse_then
 from releasekit.ecosystems.npm.discover import find_catalog_spec, find_needed
 from releasekit.ecosystems.npm.manifest import FIELDS, NpmPackage
-from releasekit.ecosystems.npm.pin import Keys, find_strings, replace_strings
+from releasekit.ecosystems.npm.pin import Keys, Pins, find_strings, replace_strings
 from releasekit.ecosystems.npm.reference import Range, Reference, is_range, respell
 from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.ecosystems.shared.semver import Version
+from releasekit.ecosystems.versioning import Versioning, WrittenVersions
 from releasekit.errors import map_all
 from releasekit.host.edits import Edits, refuse_edit
 from releasekit.text.semver import VERSION
 from releasekit.text.splice import splice
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from releasekit.decided import Ranges
+    from releasekit.config.values import PinMode
+    from releasekit.decided import Edge, Ranges
     from releasekit.ecosystems.npm.discover import Found
+    from releasekit.git.versions import Read
+    from releasekit.model import Package, PackageId
     from releasekit.text.toml_text import Span
 
 # A file, and the keys that lead to a string in it. In a manifest these are ("version",) or a table
@@ -85,23 +91,45 @@ class Lock:
         return Path(normpath(self.path.parent / where), roots.MANIFEST)
 
 
-def edit_versions(
-    found: Found, versions: Mapping[str, str], edits: Edits, *, ranges: Ranges
-) -> None:
-    """As `interface.Target.edit_versions`."""
-    locks = _read_locks(found, edits)
-    elsewhere = {each for own in locks.values() for lock in own for each in lock.elsewhere}
-    asked = _find_asked(found, versions, elsewhere, ranges=ranges)
-    map_all(lambda place: _respell(place, asked[place], exact=ranges == "exact"), asked)
-    files: defaultdict[Path, dict[Keys, Asked]] = defaultdict(dict)
-    locked: dict[Path, tuple[Lock, list[Place]]] = {}
-    for (path, keys), each in asked.items():
-        if each.edited != each.spec:
-            files[path][keys] = each
-            for lock in locks.get(path.parent, ()):
-                locked.setdefault(lock.path, (lock, []))[1].append((path, keys))
-    map_all(lambda path: _edit_file(path, files[path], edits), files)
-    map_all(lambda item: _edit_lock(*item, asked, edits), locked.values())
+class NpmVersioning(Versioning):
+    """What is `elsewhere` is meant for another registry."""
+
+    def __init__(self, found: Found, elsewhere: Collection[PackageId], pins: PinMode) -> None:
+        self._found = found
+        self._elsewhere = elsewhere
+        self._pins = pins
+
+    def gets_version(self, package: Package, /) -> bool:
+        return not self._found.by_name[package.id.name].is_private
+
+    def goes_elsewhere(self, package: Package, /) -> bool:
+        return package.id in self._elsewhere
+
+    def read_version(self, package: Package, read: Read) -> str:
+        document = parse_then(package, read)
+        is_this = text_in(document, "name") == package.id.name
+        return text_in(document, "version") if is_this else ""
+
+    def list_edges(self, released: Mapping[str, str], /) -> Iterable[Edge]:
+        return Pins(self._found, released, self._pins).list_edges()
+
+    def edit(
+        self, versions: Mapping[str, str], edits: Edits, /, *, ranges: Ranges
+    ) -> WrittenVersions:
+        locks = _read_locks(self._found, edits)
+        elsewhere = {each for own in locks.values() for lock in own for each in lock.elsewhere}
+        asked = _find_asked(self._found, versions, elsewhere, ranges=ranges)
+        map_all(lambda place: _respell(place, asked[place], exact=ranges == "exact"), asked)
+        files: defaultdict[Path, dict[Keys, Asked]] = defaultdict(dict)
+        locked: dict[Path, tuple[Lock, list[Place]]] = {}
+        for (path, keys), each in asked.items():
+            if each.edited != each.spec:
+                files[path][keys] = each
+                for lock in locks.get(path.parent, ()):
+                    locked.setdefault(lock.path, (lock, []))[1].append((path, keys))
+        map_all(lambda path: _edit_file(path, files[path], edits), files)
+        map_all(lambda item: _edit_lock(*item, asked, edits), locked.values())
+        return WrittenVersions()
 
 
 def _find_asked(

@@ -1,0 +1,349 @@
+"""The versions of crates, read from manifests, and written into these and lock files.
+
+Every Cargo.toml below the root counts, those of examples and excluded crates too: cargo loads no
+path whose version the requirement beside it excludes.
+https://doc.rust-lang.org/cargo/reference/specifying-dependencies.html#multiple-locations
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from contextlib import suppress
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Final
+
+from releasekit.decided import Edge, VersionGroup
+from releasekit.ecosystems.cargo.composition import parse_then
+from releasekit.ecosystems.cargo.discover import ECOSYSTEM, KINDS
+from releasekit.ecosystems.cargo.requirements import Requirement, edit_requirement
+from releasekit.ecosystems.shared.crates import MANIFEST, list_dependencies, read_toml
+from releasekit.ecosystems.shared.documents import table_in, text_in
+from releasekit.ecosystems.shared.semver import Version
+from releasekit.ecosystems.versioning import Versioning, WrittenVersions
+from releasekit.errors import ConfigError, PlanError, map_all
+from releasekit.host import durable
+from releasekit.host.edits import Edits, refuse_edit
+from releasekit.host.files import exists, inside
+from releasekit.model import PackageId
+from releasekit.text.splice import splice
+from releasekit.text.toml_text import Where, edit_strings, find_value, parse_toml, put_string
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from releasekit.config.values import PinMode
+    from releasekit.decided import Ranges
+    from releasekit.ecosystems.cargo.discover import Crate, Need
+    from releasekit.git.versions import Read
+    from releasekit.model import Package
+
+    # Of a package in a lock file: name, version and source, which is empty for a path.
+    Locked = tuple[str, str, str]
+
+# In other repositories, and in what tools have made: https://bford.info/cachedir/
+_FOREIGN: Final = (".git", "CACHEDIR.TAG")
+_FORMAT: Final = re.compile(r"^version = [34]\r?$", re.MULTILINE)
+_LOCKED: Final = re.compile(
+    r'\[\[(?:package|patch\.unused)\]\]\r?\nname = "([^"\r\n]+)"\r?\n'
+    r'version = "([^"\r\n]+)"(?:\r?\nsource = "([^"\r\n]+)")?'
+)
+_LISTED: Final = re.compile(r'(?<=\n ")[^"\r\n]+')
+_OWN: Final = ("package", "version")
+_SHARED: Final = ("workspace", "package", "version")
+_MEND: Final = "run `cargo update --workspace`, and commit it"
+
+
+class CargoVersioning(Versioning):
+    """`crates` are those of the `packages`, by name."""
+
+    def __init__(
+        self,
+        packages: Sequence[Package],
+        crates: Mapping[str, Crate],
+        root: Path,
+        pins: PinMode,
+    ) -> None:
+        self._packages = packages
+        self._crates = crates
+        self._root = root
+        self._pins = pins
+
+    def read_version(self, package: Package, read: Read) -> str:
+        """Its own, or that of its workspace.
+
+        https://doc.rust-lang.org/cargo/reference/workspaces.html#the-package-table
+        """
+        document = parse_then(read(package.manifest))
+        table = table_in(document, "package")
+        if text_in(table, "name") != package.id.name:
+            return ""
+        if not _inherits_version(table):
+            return text_in(table, "version")
+        shared = parse_then(read(package.inherits[0])) if package.inherits else document
+        return text_in(table_in(table_in(shared, "workspace"), "package"), "version")
+
+    @cached_property
+    def groups(self) -> Sequence[VersionGroup]:
+        """https://doc.rust-lang.org/cargo/reference/workspaces.html#the-package-table"""
+        members: dict[Path, list[PackageId]] = {}
+        for package in self._packages:
+            said = {} if package.unpublishable else read_toml(package.manifest)
+            if _inherits_version(table_in(said, "package")):
+                members.setdefault(self._crates[package.id.name].workspace, []).append(package.id)
+        several = {at: ids for at, ids in members.items() if len(ids) > 1}
+        manifests = {at: (at / MANIFEST).relative_to(self._root).as_posix() for at in several}
+        places = {at: f"{each}: workspace.package.version" for at, each in manifests.items()}
+        return [
+            VersionGroup(name=places[at], packages=tuple(ids), place=places[at])
+            for at, ids in several.items()
+        ]
+
+    def list_edges(self, released: Mapping[str, str], /) -> Iterator[Edge]:
+        packages, crates = self._packages, self._crates
+        public = {package.id for package in packages if not package.unpublishable}
+        for package in packages:
+            meant = {edge.on for edge in package.dependencies if not edge.private}
+            needed = {on.name for on in meant & public}
+            for need in crates[package.id.name].needs if not package.unpublishable else ():
+                if need.kind == "dev" or need.name not in needed:
+                    continue
+                there = crates[need.name].version
+                if not Requirement.parse(need.requirement).matches(Version.parse(there)):
+                    continue
+                asked = _pinned(need, released.get(need.name, there), self._pins)
+                yield Edge(
+                    dependent=package.id,
+                    on=PackageId(ECOSYSTEM, need.name),
+                    kind=KINDS[need.kind],
+                    requirement=asked,
+                    admits=partial(_admits, Requirement.parse(asked)),
+                    optional=need.optional,
+                )
+
+    def edit(
+        self, versions: Mapping[str, str], edits: Edits, /, *, ranges: Ranges
+    ) -> WrittenVersions:
+        """A directory stands for the manifest in it."""
+        if not versions:
+            return WrittenVersions()
+        here = {crate.manifest.parent.resolve(): crate for crate in self._crates.values()}
+        homes = {at: crate.workspace.resolve() for at, crate in here.items()}
+        manifests = _read_manifests({*homes, *homes.values()}, edits)
+        needs = [
+            (at, where, need, _follow(edits.root, at, need))
+            for at, document in manifests.items()
+            for where, need in list_dependencies(document)
+        ]
+        new = {at: versions[crate.name] for at, crate in here.items() if crate.name in versions}
+        # Private crates share the version of a workspace too, undecided as they are.
+        sharing = {at for at in here if find_value(manifests[at], (*_OWN, "workspace")) is True}
+        shared = {homes[at]: new[at] for at in sharing if at in new}
+        new |= {at: shared[homes[at]] for at in sharing if homes[at] in shared}
+        moved = {
+            PackageId(ECOSYSTEM, crate.name): new[at]
+            for at, crate in here.items()
+            if crate.name not in versions and new.get(at, crate.version) != crate.version
+        }
+        values: dict[Path, dict[Where, str]] = {at: {} for at in manifests}
+        for at, version in new.items():
+            place, keys = (homes[at], _SHARED) if at in sharing else (at, _OWN)
+            values[place][keys] = version
+        patches = {(at, _name(*each)): path for at, *each, path in needs if each[0][0] == "patch"}
+        # What a workspace lists is raised for any crate that takes it from there.
+        raised = {
+            (homes[at], where[-1])
+            for at, where, need, _ in needs
+            if at in new and find_value(need, ("workspace",)) is True
+        }
+
+        def edit_need(at: Path, where: Where, need: object, path: Path | None) -> None:
+            # Without a path it means what a registry has, unless something is patched in for that.
+            meant = path or patches.get((homes.get(at, at), _name(where, need)))
+            requirement = need if isinstance(need, str) else text_in(need, "version")
+            if meant not in new or not requirement:
+                return
+            raises = (at, where[-1]) in raised if where[0] == "workspace" else at in new
+            keys = where if need is requirement else (*where, "version")
+            old, version = here[meant].version, new[meant]
+            leaves = bool(Version.parse(old).pre) and not Version.parse(version).pre
+            try:
+                values[at][keys] = edit_requirement(
+                    requirement,
+                    old,
+                    version,
+                    raises=raises and (ranges == "raise" or leaves),
+                    exact=ranges == "exact",
+                )
+            except ValueError as error:
+                said = f"{'.'.join(map(str, keys))}: {error}; write {version!r}"
+                raise _refuse(edits, at / MANIFEST, said) from error
+
+        map_all(lambda each: edit_need(*each), needs)
+        for at, wanted in values.items():
+            _edit_manifest(edits, at / MANIFEST, manifests[at], wanted)
+        locks: dict[Path, dict[str, str]] = {home: {} for home in homes.values()}
+        for at, crate in here.items():
+            locks[homes[at]][crate.name] = new.get(at, crate.version)
+        # What is in no workspace locks the crates that it, or what lies below it, needs by path.
+        leading = {at for at, _, _, path in needs if path in here and at not in here}
+        above = {place for at in leading for place in (at, *at.parents)} & manifests.keys()
+        locks |= {at: {} for at in above - here.keys() - locks.keys()}
+        changes = {(here[at].name, here[at].version): version for at, version in new.items()}
+
+        def edit_lock(path: Path) -> None:
+            text = edits.read(path)
+            if text is not None:
+                try:
+                    edits.write(path, _edit_lock(text, locks[path.parent], changes))
+                except ValueError as error:
+                    raise _refuse(edits, path, str(error)) from error
+
+        map_all(edit_lock, [at / "Cargo.lock" for at in sorted(locks)])
+        return WrittenVersions(moved=moved)
+
+
+def _inherits_version(table: Mapping[str, object]) -> bool:
+    return table_in(table, "version").get("workspace") is True
+
+
+def _pinned(need: Need, version: str, pins: PinMode) -> str:
+    """What `requirements.pin` leaves of it: a path goes, and a version stands in its place."""
+    if need.path is None or pins == "none" or (need.has_version and pins == "auto"):
+        return need.requirement
+    return f"^{version}" if pins == "auto" else f"={version}"
+
+
+def _admits(requirement: Requirement, version: str) -> bool:
+    return requirement.matches(Version.parse(version))
+
+
+def _refuse(edits: Edits, path: Path, what: str) -> PlanError:
+    place = path.relative_to(edits.root).as_posix()
+    return refuse_edit(f"{place}: {what}")
+
+
+def _read_manifests(wanted: Collection[Path], edits: Edits) -> Mapping[Path, dict[str, Any]]:
+    """By directory: the `wanted` ones, and all others that can be read."""
+    found = {}
+    for at in dict.fromkeys([*sorted(wanted), *_walk(edits.root)]):
+        try:
+            found[at] = parse_toml(edits.read(at / MANIFEST) or "")
+        except (ConfigError, ValueError) as error:
+            # Others may be templates, or lead out of the workspace.
+            if at in wanted:
+                raise _refuse(edits, at / MANIFEST, f"cannot be read: {error}") from error
+    return found
+
+
+def _walk(root: Path) -> Iterator[Path]:
+    for where, directories, files in durable.walk(root):
+        directories[:] = [
+            name
+            for name in directories
+            if name[0] != "."
+            and name != "node_modules"
+            and not any(exists(where / name / mark) for mark in _FOREIGN)
+        ]
+        if MANIFEST in files:
+            yield where
+
+
+def _name(where: Where, need: object) -> str:
+    return text_in(need, "package") or str(where[-1])
+
+
+def _follow(root: Path, at: Path, need: object) -> Path | None:
+    """The directory that a dependency names, if that is here."""
+    path = text_in(need, "path")
+    with suppress(ConfigError):
+        return inside(root, at / path, where=path) if path else None
+    return None
+
+
+def _edit_manifest(
+    edits: Edits, path: Path, document: dict[str, Any], values: Mapping[Where, str]
+) -> None:
+    changed = {keys: value for keys, value in values.items() if find_value(document, keys) != value}
+    for keys, value in changed.items():
+        table = find_value(document, keys[:-1])
+        if keys[-1] not in table:
+            raise _refuse(edits, path, f"has no {'.'.join(map(str, keys))}: write {value!r}")
+        table[keys[-1]] = value
+    strings = {keys: partial(put_string, value) for keys, value in changed.items()}
+    if strings:
+        text = edits.read(path) or ""
+        try:
+            edits.write(path, edit_strings(text, strings, wanted=document, of="cargo"))
+        except PlanError as error:
+            said = "its versions cannot be told apart; put the tables of each kind together"
+            raise _refuse(edits, path, said) from error
+
+
+def _edit_lock(
+    text: str, members: Mapping[str, str], changes: Mapping[tuple[str, str], str]
+) -> str:
+    """`text` with these versions of `members`, and `changes` of others, by name and version. Raises
+    ValueError where that is not all that cargo would change.
+
+    https://github.com/rust-lang/cargo/blob/master/src/cargo/core/resolver/encode.rs
+    """
+    if not _FORMAT.search(text):
+        raise ValueError(f"its format is neither 3 nor 4: {_MEND}")
+    blocks = re.split(r"(?<=\n)(?=\[)", text)
+    found = {at: each for at, block in enumerate(blocks) if (each := _LOCKED.match(block))}
+    before = [(each[1], each[2], each[3] or "") for each in found.values()]
+    own = Counter(name for name, _, source in before if not source)
+    after = []
+    for name, version, source in before:
+        new = changes.get((name, version), version)
+        if own[name] == 1:
+            new = members.get(name, new)
+        after.append((name, version if source else new, source))
+    lacking = members.items() - {(name, version) for name, version, source in after if not source}
+    if lacking:
+        raise ValueError(f"lacks {' and '.join(sorted(name for name, _ in lacking))}: {_MEND}")
+    shown = [*_spell(before)]
+    spelled = dict(zip(shown, _spell(after), strict=True))
+    lost = {
+        name
+        for name, (_, old, _), (_, new, _) in zip(shown, before, after, strict=True)
+        if old != new and not Requirement.parse(old).matches(Version.parse(new))
+    }
+    bodies = []
+    for at, (name, version, source) in zip(found, after, strict=True):
+        listed = [*_LISTED.finditer(blocks[at])]
+        if source and not lost.isdisjoint(each[0] for each in listed):
+            raise ValueError(
+                f"{name} {version} comes from elsewhere, and may exclude a version that `[patch]` "
+                "gives it: write that by hand, and run `cargo update --workspace`"
+            )
+        names = [spelled.get(each[0], each[0]) for each in listed]
+        if names != [each[0] for each in listed]:
+            names.sort(key=str.split)
+        spans = [each.span() for each in listed]
+        parts = [(found[at].span(2), version), *zip(spans, names, strict=True)]
+        bodies.append(splice(blocks[at], parts).rstrip())
+    # Packages of one name stand in the order of their versions.
+    if before == sorted(before, key=_rank):
+        bodies = [body for _, body in sorted(zip(map(_rank, after), bodies, strict=True))]
+    for at, body in zip(found, bodies, strict=True):
+        blocks[at] = body + blocks[at][len(blocks[at].rstrip()) :]
+    return "".join(blocks)
+
+
+def _rank(each: Locked) -> tuple[str, Version, str]:
+    name, version, source = each
+    return name, Version.parse(version), source
+
+
+def _spell(packages: Sequence[Locked]) -> Iterator[str]:
+    """What others name each of these: no more than it takes to tell it from the rest."""
+    same = Counter((name, version) for name, version, _ in packages)
+    versions = Counter(name for name, _ in same)
+    for name, version, source in packages:
+        is_twin = same[name, version] > 1
+        shown = version if is_twin or versions[name] > 1 else ""
+        origin = f"({source.partition('#')[0]})" if is_twin and source else ""
+        yield " ".join(filter(None, (name, shown, origin)))
