@@ -194,7 +194,7 @@ async def _resolve_all(
         name = package.id.ecosystem
         if isinstance(config.registries.get(name), Directory):
             return "no client reads a directory: serve it, and give its address"
-        trial = targets[name].try_out(package, place / name)
+        trial = targets[name].clients.try_out(package, place / name)
         directory = place / f"{name}-{number}"
         for file, text in trial.files.items():
             await asyncio.to_thread(write, directory / file, text)

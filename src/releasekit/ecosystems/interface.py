@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Literal, Protocol, Self, TypeVar
 
 from releasekit.aio import Resource, uncancellable
+from releasekit.ecosystems.clients import Clients
 from releasekit.ecosystems.composition import Composition
 from releasekit.ecosystems.versioning import Versioning
 from releasekit.errors import Denied, Rejected
@@ -259,19 +260,6 @@ class Rights(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
-    """How the client of an ecosystem resolves one version and all that this needs, with nothing
-    executed of any package: a command, in a new directory with these `files`. Of those that are
-    `alone`, one runs at a time.
-    """
-
-    argv: Sequence[str]
-    files: Mapping[str, str]
-    env: Mapping[str, str | None] = field(default_factory=dict)
-    alone: bool = False
-
-
 @dataclass(frozen=True, slots=True)
 class Publisher:
     """The jobs of a workflow, a file of `repository`, which is OWNER/NAME at github.com; those of
@@ -357,19 +345,13 @@ class Target:
     # each, once all were looked up; None where it has no such limits.
     find_excess: Callable[[Planned], Mapping[PackageId, PackageWarning]] | None = None
     find_earliest: Callable[[Planned], Mapping[PackageId, float]] | None = None
-    # Whether clients take a version that is hidden, as a yanked one, for a requirement.
-    takes_hidden: Callable[[str], bool] | None = None
-    # Whether they take another version, which the requirement admits, in place of a hidden one.
-    takes_instead: Callable[[str, str, str], bool] | None = None
-    # What the version that is there requires, by the names of packages, where `Published.asks` has
-    # nothing; empty where nothing tells. None where that is all that the registry tells.
-    read_asked: Callable[[Package], Awaitable[Mapping[str, str]]] | None = None
     # The registry has to show dependencies that another job publishes before a dependent is built.
     builds_on_published: bool = False
     # A batch that waits for no registry is built after those that hold what it needs.
     builds_in_turn: bool = False
     # What is published is what the commit has, whatever files differ from it.
     builds_from_commit: bool = False
+    clients: Clients = Clients()
     composition: Composition = Composition()
     versioning: Versioning = Versioning()
 
@@ -415,14 +397,6 @@ class Target:
         """
         return []
 
-    def pinned_apart(
-        self, _artifacts: Sequence[Artifact], _versions: Mapping[str, str], /
-    ) -> Sequence[str] | None:
-        """Which of some packages those who use these files need in one version only, and in another
-        than is given; blocks. Empty where the files are gone, and None where files do not tell.
-        """
-        return None
-
     async def differing(self, _package: Package, _artifact: Artifact, /) -> list[str]:
         """What is not the same in our file and in the published one of its name, as far as that can
         be told.
@@ -440,12 +414,6 @@ class Target:
         version, by the run that published it, for one package at a time: an earlier call may have
         had its effect. Raises BuildFailed.
         """
-
-    def try_out(self, package: Package, shared: Path, /) -> Trial:
-        """How a user gets the package from this registry, which is no directory. What clients fetch
-        goes into `shared`, a directory of this run, so that nothing from before counts.
-        """
-        raise NotImplementedError
 
 
 async def list_warnings(

@@ -194,9 +194,9 @@ async def _read_asked(
         return {}
     needs = [each for each in planned.package.dependencies if each.exact and each.on in new]
     known = published.asks or is_unchanged or planned.artifacts
-    if known or not needs or target.read_asked is None:
+    if known or not needs:
         return published.asks
-    return await target.read_asked(planned.package)
+    return await target.clients.read_asked(planned.package)
 
 
 def _of_siblings(
@@ -219,7 +219,7 @@ def _of_siblings(
     unclear: list[str] = []
     if planned.artifacts:
         versions = {need.on.name: new[need.on] for need in needs}
-        older = target.pinned_apart(planned.artifacts, versions)
+        older = target.clients.find_pinned_apart(planned.artifacts, versions)
     if older is None:
         exact = [need for need in needs if need.exact]
         unclear = [] if is_unchanged else [it.on.name for it in exact if it.on.name not in asked]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from releasekit.decided import Edge
+    from releasekit.ecosystems.clients import Clients
     from releasekit.ecosystems.interface import Target
     from releasekit.model import Package, PackageId, Published, Withdrawal
 
@@ -72,10 +73,10 @@ def find_withdrawn_needs(
             if edge.on in withdrawn:
                 edges.setdefault((edge.dependent, edge.on), []).append(edge)
     for package, on in asking:
-        withdrawal, target = withdrawn[on], targets[package.id.ecosystem]
+        withdrawal, clients = withdrawn[on], targets[package.id.ecosystem].clients
         version = known[on].version
         asked = [
-            _judge(edge, withdrawal, version, target) for edge in edges.get((package.id, on), ())
+            _judge(edge, withdrawal, version, clients) for edge in edges.get((package.id, on), ())
         ]
         fatal, consequence = max(asked, default=(False, ""), key=lambda it: (it[0], bool(it[1])))
         yield WithdrawnNeed(
@@ -87,16 +88,16 @@ def find_withdrawn_needs(
         )
 
 
-def _judge(edge: Edge, withdrawal: Withdrawal, hidden: str, target: Target) -> tuple[bool, str]:
+def _judge(edge: Edge, withdrawal: Withdrawal, hidden: str, clients: Clients) -> tuple[bool, str]:
     """Whether clients find nothing for a requirement, and what comes of it."""
-    if not withdrawal.is_hidden or target.takes_hidden is None:
+    is_taken = clients.takes_hidden(edge.requirement) if withdrawal.is_hidden else None
+    if is_taken is None:
         return False, ""
     asked = f"`{edge.requirement}`" if edge.requirement else "any version"
-    if target.takes_hidden(edge.requirement):
+    if is_taken:
         return False, f": for {asked}, pip still installs it, but uv does not"
     others = [each for each in withdrawal.others if _admits(edge, each)]
-    takes = target.takes_instead
-    taken = [each for each in others if not takes or takes(edge.requirement, hidden, each)]
+    taken = [it for it in others if clients.takes_instead(edge.requirement, hidden, it)]
     if taken:
         return False, f": users get another version that fits {asked}, such as {taken[0]}"
     none = f": no other version fits {asked}"

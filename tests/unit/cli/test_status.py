@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import pytest
 
 import fakes
-from fakes import FakeRegistry, FakeWorkspace, package, package_id
+from fakes import FakeRegistry, FakeTarget, FakeWorkspace, package, package_id
 from raising import raises
 from releasekit.cli.status import _refuse_foreign, _resolve_all, _with_version
 from releasekit.config.values import Directory
-from releasekit.ecosystems.interface import Target, Trial
+from releasekit.ecosystems.clients import Trial
 from releasekit.errors import CommandFailed
 from releasekit.model import PackageId, Published
 from releasekit.problems import Problem
@@ -59,24 +60,22 @@ class Clients:
             raise CommandFailed("`client` cannot be started", problem=Problem.CANNOT_START)
 
 
-class Tried(Target):
-    alone = False
-
-    def try_out(self, package: Package, shared: Path, /) -> Trial:
-        assert shared.name == "fake"
-        name = package.id.name
-        # Without files, nothing comes between the clients and their turn.
-        files = {} if self.alone else {"wanted": name}
-        return Trial(argv=("/bin/client", name), files=files, alone=self.alone)
+def try_out(package: Package, shared: Path, *, alone: bool = False) -> Trial:
+    assert shared.name == "fake"
+    name = package.id.name
+    # Without files, nothing comes between the clients and their turn.
+    files = {} if alone else {"wanted": name}
+    return Trial(argv=("/bin/client", name), files=files, alone=alone)
 
 
 def resolve(
-    place: Path, clients: Clients, *names: str, kind: type[Target] = Tried, **changes: object
+    place: Path, clients: Clients, *names: str, alone: bool = False, **changes: object
 ) -> Status:
     packages = [package(name) for name in names]
     there = Published(files={"a": "sha256:00"})
     status = Status(packages=packages, answers={each.id: there for each in packages})
-    target = kind(FakeWorkspace(packages), FakeRegistry())
+    trying = partial(try_out, alone=alone)
+    target = FakeTarget(FakeWorkspace(packages), FakeRegistry(), try_out=trying)
     config = fakes.config(place, **{"concurrency": 3, **changes})
     services = fakes.services(config, cast("Processes", clients))
     return asyncio.run(_resolve_all(status, {"fake": target}, services, config, place))
@@ -91,11 +90,8 @@ def test_several_are_asked_at_once_under_the_limit(tmp_path: Path) -> None:
 
 
 def test_a_client_that_shares_nothing_is_asked_alone(tmp_path: Path) -> None:
-    class Alone(Tried):
-        alone = True
-
     clients = Clients(wanted="")
-    resolve(tmp_path, clients, *NAMES, kind=Alone)
+    resolve(tmp_path, clients, *NAMES, alone=True)
     assert clients.peak == 1
 
 
@@ -159,7 +155,7 @@ def test_what_is_missing_is_not_asked_for(tmp_path: Path) -> None:
     made = resolve(tmp_path, Clients({"a": ("no",)}), "a")
     assert made.unresolved
     gone = replace(made, answers={package_id("a"): None}, unresolved={})
-    target = Tried(FakeWorkspace(made.packages), FakeRegistry())
+    target = FakeTarget(FakeWorkspace(made.packages), FakeRegistry(), try_out=try_out)
     config = fakes.config(tmp_path)
     services = fakes.services(config, cast("Processes", Clients({"a": ("no",)})))
     again = asyncio.run(_resolve_all(gone, {"fake": target}, services, config, tmp_path))

@@ -21,7 +21,7 @@ from unit.maven.poms import write as write_pom
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from releasekit.ecosystems.interface import Trial
+    from releasekit.ecosystems.clients import Trial
 
 INDEX = "https://crates.example/index/"
 BROKEN = '", path = "/etc/'
@@ -63,7 +63,9 @@ def test_cargo_takes_the_crate_from_the_registry_in_use(
     services = fakes.services(fakes.config(tmp_path), None)
     cargo = Cargo("auto", CargoOptions(), services, destination, {})
     workspace = CargoWorkspace(packages=(), crates={}, root=tmp_path, cargo=cargo)
-    trial = CargoTarget(workspace, fakes.FakeRegistry()).try_out(fakes.package("café"), tmp_path)
+    trial = CargoTarget(workspace, fakes.FakeRegistry()).clients.try_out(
+        fakes.package("café"), tmp_path
+    )
     manifest = tomllib.loads(trial.files["Cargo.toml"])
     assert manifest["dependencies"] == {"café": wanted}
     assert manifest["workspace"] == {}
@@ -78,7 +80,7 @@ def try_npm(root: Path, *names: str) -> Trial:
     root = write(root, {"package.json": {"private": True, "workspaces": ["*"]}, **files})
     found = target(root)
     (package,) = [each for each in found.workspace.packages if each.id.name == names[0]]
-    return found.try_out(package, root)
+    return found.clients.try_out(package, root)
 
 
 def test_npm_takes_scopes_and_names_without_one_from_the_registry_in_use(tmp_path: Path) -> None:
@@ -102,7 +104,7 @@ def test_mvn_or_the_wrapper_reads_central_where_no_repository_is_in_use(
         fakes.services(fakes.config(tmp_path), None),
     )
     found = MavenTarget(asyncio.run(maven.discover(tmp_path)), fakes.FakeRegistry())
-    trial = found.try_out(found.workspace.packages[0], tmp_path / "shared")
+    trial = found.clients.try_out(found.workspace.packages[0], tmp_path / "shared")
     assert trial.argv[0] == (command if command == "mvn" else str(tmp_path / "mvnw"))
     assert f"-Dmaven.repo.local={tmp_path / 'shared'}" in trial.argv
     assert "-Dartifact=g:a:1.0:jar" in trial.argv

@@ -10,6 +10,7 @@ import fakes
 from releasekit.ecosystems.go import Options
 from releasekit.ecosystems.go.target import Go, GoTarget
 from releasekit.errors import PlanError, told_of
+from releasekit.host.process import Processes
 from releasekit.problems import Problem
 from releasekit.text.bounds import parse_toml
 from versions.writing import write_versions
@@ -30,7 +31,7 @@ async def absent(_package: Package) -> Published | None:
 
 def find(root: Path) -> GoTarget:
     table = parse_toml((root / "releasekit.toml").read_text())["go"]
-    services = fakes.services(fakes.config(root), None)
+    services = fakes.services(fakes.config(root), Processes(environment={}))
     go = Go(Options.from_table(table), services, absent, edits=True)
     return GoTarget(asyncio.run(go.discover(root.resolve())), fakes.FakeRegistry())
 

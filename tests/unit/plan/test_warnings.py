@@ -347,7 +347,7 @@ def test_the_files_of_an_earlier_run_say_what_they_are_pinned_to(
         return apart
 
     found = warned(
-        tmp_path, made, FakeTarget(FakeWorkspace(), FakeRegistry(), pinned_apart=pinned_apart)
+        tmp_path, made, FakeTarget(FakeWorkspace(), FakeRegistry(), find_pinned_apart=pinned_apart)
     )
     assert names(found)["app"] == ["older-sibling"] * len(apart)
     assert asked == [(stored, {"core": CORE.version})]

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Resource
 from releasekit.config.shards import Shard
-from releasekit.ecosystems.cargo import CRATES_IO_INDEX, TOOL, discover, requirements, roots
+from releasekit.ecosystems.cargo import TOOL, discover, requirements, roots
 from releasekit.ecosystems.cargo.build import Packager, split_into_chunks
+from releasekit.ecosystems.cargo.clients import CargoClients
 from releasekit.ecosystems.cargo.composition import CargoComposition
 from releasekit.ecosystems.cargo.crate_file import PrebuiltCrates
 from releasekit.ecosystems.cargo.destination import (
-    CRATES_IO_NAME,
-    SPARSE,
     CargoConfig,
     find_destination,
 )
@@ -23,7 +21,7 @@ from releasekit.ecosystems.cargo.mirror import Indexes
 from releasekit.ecosystems.cargo.registry import SparseRegistry
 from releasekit.ecosystems.cargo.sparse_index import SparseDirectory
 from releasekit.ecosystems.cargo.versioning import CargoVersioning
-from releasekit.ecosystems.interface import Discovery, Services, Target, Trial
+from releasekit.ecosystems.interface import Discovery, Services, Target
 from releasekit.ecosystems.shared.artifacts import find_too_large
 from releasekit.ecosystems.shared.packages import batched
 from releasekit.ecosystems.shared.tools import find_tool
@@ -91,13 +89,12 @@ def target(
 class CargoTarget(Target):
     # The calls of a workspace take turns anyway, and each finds what earlier ones packaged.
     builds_in_turn = True
-    # Only a Cargo.lock that has it already: https://doc.rust-lang.org/cargo/commands/cargo-yank.html
-    takes_hidden = staticmethod(lambda _: False)
     composition = CargoComposition()
 
     def __init__(self, workspace: CargoWorkspace, registry: Registry) -> None:
         super().__init__(workspace, registry)
         self._found = workspace
+        self.clients = CargoClients(workspace.cargo.destination)
         self.versioning = CargoVersioning(
             workspace.packages, workspace.crates, workspace.root, workspace.cargo.pin
         )
@@ -193,23 +190,6 @@ class CargoTarget(Target):
     ) -> list[PackageWarning]:
         found = find_too_large(artifacts, MAX_CRATE_BYTES, _LARGER)
         return [*found] if self._is_on_crates_io else []
-
-    def try_out(self, package: Package, _shared: Path, /) -> Trial:
-        """Cargo asks a sparse index again each time, so that its own cache does no harm."""
-        destination = self._found.cargo.destination
-        # In quotes, since .cargo/config.toml may name it. Cargo takes any letters for a name.
-        index = json.dumps(f"{SPARSE}{destination.index}", ensure_ascii=False)
-        argv, wanted = ["cargo", "generate-lockfile", "--quiet"], f'version = "={package.version}"'
-        if not destination.holds(""):
-            wanted += f", registry-index = {index}"
-        elif destination.index != CRATES_IO_INDEX:
-            argv += ["--config", f'source.{CRATES_IO_NAME}.replace-with = "releasekit"']
-            argv += ["--config", f"source.releasekit.registry = {index}"]
-        manifest = (
-            'package = { name = "releasekit-smoke", version = "0.0.0", edition = "2021" }\n'
-            f'workspace = {{}}\ndependencies."{package.id.name}" = {{ {wanted} }}\n'
-        )
-        return Trial(argv=argv, files={"Cargo.toml": manifest, "src/lib.rs": ""})
 
     async def differing(self, package: Package, artifact: Artifact, /) -> list[str]:
         return await self._index.differing(package, artifact) if self._index else []

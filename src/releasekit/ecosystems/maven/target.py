@@ -8,14 +8,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Resource, gather_all
-from releasekit.ecosystems.interface import Discovery, Services, Target, Trial
+from releasekit.ecosystems.interface import Discovery, Services, Target
 from releasekit.ecosystems.maven import CENTRAL, Inputs, discover, mvn
 from releasekit.ecosystems.maven.build import (
-    PLUGINS,
     ReactorBuilder,
     RunningBuild,
     overlay_prebuilt,
 )
+from releasekit.ecosystems.maven.clients import MavenClients
 from releasekit.ecosystems.maven.composition import MavenComposition
 from releasekit.ecosystems.maven.destination import (
     find_named_registry,
@@ -27,7 +27,6 @@ from releasekit.ecosystems.maven.document import MAX_BYTES, parse_document
 from releasekit.ecosystems.maven.layout import (
     MavenDirectory,
     is_complete,
-    main_names,
     pom_name,
     usual_names,
 )
@@ -257,6 +256,9 @@ class MavenTarget(Target):
     def __init__(self, workspace: MavenWorkspace, registry: Registry) -> None:
         super().__init__(workspace, registry)
         self._found = workspace
+        command = workspace.maven.options.command
+        own = registry.url if isinstance(registry, Repository) else ""
+        self.clients = MavenClients(workspace.root, command, own)
         self.versioning = MavenVersioning(
             workspace.projects,
             workspace.root,
@@ -320,24 +322,6 @@ class MavenTarget(Target):
         maven, services = self._found.maven, self._found.maven.services
         return await mvn.find_mvn(
             packages, maven.options, services.processes, services.environment, self._found.root
-        )
-
-    def try_out(self, package: Package, shared: Path, /) -> Trial:
-        """`dependency:get` resolves what the POM needs, too. Two mvn may not share a repository.
-        https://maven.apache.org/plugins/maven-dependency-plugin/get-mojo.html
-        """
-        command, is_read = self._found.maven.options.command, isinstance(self.registry, Repository)
-        main = next(iter(main_names(package)), pom_name(package))
-        return Trial(
-            argv=(
-                str(self._found.root / command) if "/" in command else command,
-                *("--batch-mode", "--no-transfer-progress", f"-Dmaven.repo.local={shared}"),
-                f"{PLUGINS}:maven-dependency-plugin:3.8.1:get",
-                f"-Dartifact={package.id.name}:{package.version}:{main.rpartition('.')[2]}",
-                *([f"-DremoteRepositories=it::::{self.registry.url}"] if is_read else []),
-            ),
-            files={".mvn/jvm.config": ""},  # else it looks for one in all directories above
-            alone=True,
         )
 
 
