@@ -7,7 +7,7 @@ import hashlib
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import virtual_time
 from releasekit.cli.commands import COMMANDS
@@ -354,7 +354,9 @@ class FakeTarget(Target):
         self.clients, self.composition, self.versioning = Clients(), Composition(), Versioning()
         parts = (self, self.clients, self.composition, self.versioning)
         for name, each in given.items():
-            if each is not None:
+            if each is not None and hasattr(self.admission, name):
+                self.admission = replace(self.admission, **{name: cast("Any", each)})
+            elif each is not None:
                 vars(next(part for part in parts if hasattr(part, name)))[name] = each
 
 

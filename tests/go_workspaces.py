@@ -180,7 +180,7 @@ async def deploy(
     target: Target, packages: Iterable[Package], artifacts: Mapping[str, tuple[Artifact, ...]]
 ) -> None:
     assert target.deployment is not None
-    assert not target.whole
+    assert not target.deployment.whole
     await target.deployment.deploy({package: artifacts[short(package)] for package in packages})
 
 

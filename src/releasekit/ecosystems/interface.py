@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import platform
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Literal, Protocol, Self, TypeVar
 
 from releasekit.aio import Resource, uncancellable
+from releasekit.ecosystems.admission import Admission
 from releasekit.ecosystems.clients import Clients
 from releasekit.ecosystems.composition import Composition
 from releasekit.ecosystems.versioning import Versioning
-from releasekit.errors import Denied, Rejected
 from releasekit.git.settings import GitSettings
 from releasekit.host.ci import CI
 from releasekit.host.files import repository_of
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from releasekit.attested import Obstacle
     from releasekit.config.config import Config
     from releasekit.config.values import StageMode
-    from releasekit.errors import BuildFailed, PackageError
+    from releasekit.errors import BuildFailed
     from releasekit.host.process import Processes
     from releasekit.http.client import RetryPolicy
     from releasekit.http.credentials import Credentials
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     Built = tuple[Artifact, ...] | BuildFailed
     # Where the files of a package go, and where an earlier build has left them.
     Into = Callable[[Package], Path]
-    Planned = Sequence[PlannedPackage]
 
 
 # What the files of a workspace's root say of a directory; nothing where that is empty.
@@ -154,6 +153,12 @@ class Registry(Protocol):
 class Deployment(Protocol):
     """How files get to a registry that takes several packages at once, or none of them."""
 
+    @property
+    def whole(self) -> bool:
+        """Whether it takes the whole release at once; else each package in its turn, with all that
+        is built and needs nothing but what is visible or goes along.
+        """
+
     async def deploy(self, release: Mapping[Package, Sequence[Artifact]]) -> None:
         """As `Registry.upload`, for all of them: they become visible together, so that none waits
         for another one. Called again after a failure, also by a later run, with what is missing.
@@ -231,96 +236,13 @@ class Attesting(Protocol):
         """What is to be signed about a built file; may read it, which blocks."""
 
 
-@dataclass(frozen=True, slots=True)
-class RightsFound:
-    """`denied` are the packages that a registry would surely not let this run publish, and why;
-    `note` is a sentence on what is doubtful or not known, or empty.
-    """
-
-    denied: Mapping[PackageId, PackageError] = field(default_factory=dict)
-    note: str = ""
-
-    @classmethod
-    async def of_attempt(cls, attempt: Awaitable[None], packages: Iterable[Package]) -> Self:
-        """All of them are denied where the attempt raises Denied or Rejected."""
-        try:
-            await attempt
-        except (Denied, Rejected) as error:
-            return cls(dict.fromkeys((each.id for each in packages), error))
-        return cls()
-
-
-class Rights(Protocol):
-    """What a registry says of a login before anything is sent."""
-
-    async def find_rights(self, packages: Sequence[Package], *, proving: bool) -> RightsFound:
-        """Of a login for these; once all were looked up. Where it is `proving`, the login may be
-        used as for an upload: the identity of a job is shown, which makes the projects of pending
-        publishers. Raises PackageError.
-        """
-
-
-@dataclass(frozen=True, slots=True)
-class Publisher:
-    """The jobs of a workflow, a file of `repository`, which is OWNER/NAME at github.com; those of
-    any environment where that is empty.
-    """
-
-    repository: str
-    workflow: str
-    environment: str = ""
-
-    def __str__(self) -> str:
-        environment = f", environment {self.environment}" if self.environment else ""
-        return f"{self.workflow} of {self.repository}{environment}"
-
-    def admits(self, job: Publisher) -> bool:
-        """https://github.com/rust-lang/crates.io/blob/main/src/controllers/trustpub/tokens/exchange/mod.rs"""
-        is_same = (
-            self.repository.lower() == job.repository.lower() and self.workflow == job.workflow
-        )
-        return is_same and self.environment.lower() in {"", job.environment.lower()}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrustState:
-    """Whom a registry trusts with a package; `unknown` is why that is not known, and it is `hidden`
-    where the registry tells nobody, or nobody but a person.
-    """
-
-    publishers: tuple[Publisher, ...] = ()
-    unknown: str = ""
-    hidden: bool = False
-
-
-class Trust(Protocol):
-    """Which jobs a registry lets publish without a token."""
-
-    def is_new(self, package: PackageId) -> bool:
-        """As in `Target`."""
-
-    async def find_trust(self, package: Package) -> TrustState:
-        """Once it was looked up. Raises PackageError."""
-
-    async def add_trust(self, package: Package, job: Publisher) -> bool:
-        """Whether the job is trusted from now on; False where only a person can do that. Raises
-        PackageError.
-        """
-
-    def explain_trust(self, package: Package, job: Publisher, *, is_new: bool) -> tuple[str, str]:
-        """What a person does for all packages alike, and the page or the command for this one."""
-
-
 class Target:
     """What was found of an ecosystem, and the registry its packages go to. It asks for nothing
     special; an ecosystem overrides what it knows better.
     """
 
-    # Takes the packages in the place of `registry.upload`: the whole release at once, or, where it
-    # is not `whole`, each in its turn with all that is built and needs nothing but what is visible
-    # or goes along.
+    # Takes the packages in the place of `registry.upload`.
     deployment: Deployment | None = None
-    whole: bool = True
     # None where no files could have been built elsewhere.
     prebuilt: Prebuilt | None = None
     # None where the registry shows what it accepts without an approval.
@@ -329,28 +251,15 @@ class Target:
     shows_within_s: float = 0.0
     # It takes at least that long to show a package, as it checks it first.
     shows_after_s: float = 0.0
-    # The end of the token that uploads, a time of `time.time`; None where it is not known, or where
-    # another one is made in time.
-    token_ends: float | None = None
     # None where the registry takes no attestations, as far as is known.
     attesting: Attesting | None = None
-    # None where a registry says nothing of a login, as a directory.
-    rights: Rights | None = None
-    # None where the registry has no trusted publishing, as far as is known.
-    trust: Trust | None = None
-    # Whether the registry has no package of a name that was looked up; None where that means
-    # nothing.
-    is_new: Callable[[PackageId], bool] | None = None
-    # Which of some packages are more than the registry takes, and the seconds after which it takes
-    # each, once all were looked up; None where it has no such limits.
-    find_excess: Callable[[Planned], Mapping[PackageId, PackageWarning]] | None = None
-    find_earliest: Callable[[Planned], Mapping[PackageId, float]] | None = None
     # The registry has to show dependencies that another job publishes before a dependent is built.
     builds_on_published: bool = False
     # A batch that waits for no registry is built after those that hold what it needs.
     builds_in_turn: bool = False
     # What is published is what the commit has, whatever files differ from it.
     builds_from_commit: bool = False
+    admission: Admission = Admission()
     clients: Clients = Clients()
     composition: Composition = Composition()
     versioning: Versioning = Versioning()
@@ -362,7 +271,7 @@ class Target:
     @property
     def single_upload(self) -> bool:
         """Whether the whole release goes out in one upload."""
-        return self.deployment is not None and self.whole
+        return self.deployment is not None and self.deployment.whole
 
     def split_singly(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
         """As the workspace's `batches`, where nothing of another ecosystem is built: those that

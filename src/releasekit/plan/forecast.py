@@ -39,9 +39,8 @@ def with_limits(
     limited: dict[PackageId, float] = {}
     for name, target in targets.items():
         own = [each for each in plan.packages if each.package.id.ecosystem == name]
-        limited |= target.find_earliest(own) if target.find_earliest else {}
-        excess = target.find_excess(own) if target.find_excess else {}
-        for package, warning in excess.items():
+        limited |= target.admission.find_earliest(own)
+        for package, warning in target.admission.find_excess(own).items():
             found[package].append(warning)
     earliest = _find_earliest(plan.packages, limited, targets)
     least = minutes(max(earliest.values(), default=0.0))
@@ -85,6 +84,6 @@ def _list_ends(
     if job is not None:
         after = minutes(job.left_s).removesuffix(" 0 min")
         yield job.left_s, f"{job.by} ends its job after {after}: run it again for the rest"
-    if target.token_ends is not None:
-        left_s, what = target.token_ends - time.time(), place(target.registry.url)
+    if target.admission.token_ends is not None:
+        left_s, what = target.admission.token_ends - time.time(), place(target.registry.url)
         yield left_s, f"the token for {what} ends in {minutes(left_s)}: give one that lasts longer"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
-from releasekit.ecosystems.interface import RightsFound
+from releasekit.ecosystems.admission import RightsFound
 from releasekit.errors import PlanError, Transient, join_errors
 from releasekit.model import SENT
 from releasekit.problems import Problem
@@ -17,7 +17,8 @@ from releasekit.report.text import few, without_name
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from releasekit.ecosystems.interface import Rights, Target
+    from releasekit.ecosystems.admission import Rights
+    from releasekit.ecosystems.interface import Target
     from releasekit.model import Package, Plan
 
 # How many packages a message names, which all need the same.
@@ -44,7 +45,9 @@ async def refuse_unentitled(
     sent = [each.package for each in plan.packages if each.action in SENT]
     asked = [(tags, sent)]
     for name, target in targets.items():
-        asked.append((target.rights, [each for each in sent if each.id.ecosystem == name]))
+        asked.append(
+            (target.admission.rights, [each for each in sent if each.id.ecosystem == name])
+        )
     answers = await gather_all(find(rights, own) for rights, own in asked if rights and own)
     causes: dict[tuple[str, str], list[str]] = {}
     for answer in answers:

@@ -143,10 +143,12 @@ def _of_names(
     if (
         planned.action in SENT
         and not planned.begun
-        and target.is_new is not None
-        and target.is_new(planned.package.id)
+        and target.admission.is_new is not None
+        and target.admission.is_new(planned.package.id)
     ):
-        doubt = planned.package.doubt or _doubt_of_root(planned.package, target.is_new, below)
+        doubt = planned.package.doubt or _doubt_of_root(
+            planned.package, target.admission.is_new, below
+        )
         yield PackageWarning(
             name=WarningName.NEW_NAME,
             message=f"{place(target.registry.url)} has no package of this name yet"
@@ -274,8 +276,8 @@ def _of_excluded(
         for need in ranged
         if need.kind not in {DependencyKind.OPTIONAL, DependencyKind.DEV}
         and need.on in new
-        and target.is_new is not None
-        and target.is_new(need.on)
+        and target.admission.is_new is not None
+        and target.admission.is_new(need.on)
     ]
     yield PackageWarning(
         name=WarningName.EXCLUDED_SIBLING,

@@ -203,7 +203,7 @@ class Phases:
             run.attempts += 1
         try:
             with self.events.span("upload", *runs):
-                if target.deployment is None or target.whole:
+                if target.deployment is None or target.deployment.whole:
                     await self._uploads.upload_missing(target, runs)
                 else:
                     await self._upload_together(target, runs[0])

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from pathlib import Path
 
-    from releasekit.ecosystems.interface import RightsFound, Target
+    from releasekit.ecosystems.admission import RightsFound
+    from releasekit.ecosystems.interface import Target
 
 T = TypeVar("T")
 
@@ -248,8 +249,8 @@ def test_a_crate_is_new_only_where_the_index_says_so(
     async def use(target: Target) -> bool:
         with contextlib.suppress(Transient):
             await target.registry.lookup(package())
-        assert target.is_new is not None
-        return target.is_new(package().id)
+        assert target.admission.is_new is not None
+        return target.admission.is_new(package().id)
 
     assert using(tmp_path, use, lambda _: httpx.Response(status), place="") is is_new
 
@@ -386,10 +387,10 @@ def test_an_index_without_uploads_can_be_read(
 
     async def use(target: Target) -> RightsFound:
         assert await target.registry.lookup(package()) is None
-        assert target.rights is not None
+        assert target.admission.rights is not None
         with pytest.raises(Rejected, match="takes no uploads"):
             await target.registry.upload(package(), [artifact])
-        return await target.rights.find_rights([package()], proving=False)
+        return await target.admission.rights.find_rights([package()], proving=False)
 
     found = using(tmp_path, use, answer)
     assert "has no `api`" in str(found.denied[package().id])
@@ -542,8 +543,8 @@ def denied(
     async def use(target: Target) -> Mapping[PackageId, PackageError]:
         for each in crates if not more.get("place") else ():
             await target.registry.lookup(each)
-        assert target.rights is not None
-        found = await target.rights.find_rights(crates, proving=True)
+        assert target.admission.rights is not None
+        found = await target.admission.rights.find_rights(crates, proving=True)
         assert bool(found.note) == ("environ" not in more and not more.get("place"))
         return found.denied
 

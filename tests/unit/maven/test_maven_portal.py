@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from releasekit.ecosystems.interface import RightsFound
+from releasekit.ecosystems.admission import RightsFound
 from releasekit.ecosystems.maven import CENTRAL, Options, layout, portal
 from releasekit.ecosystems.maven.portal import Portal
 from releasekit.ecosystems.shared.artifacts import digested
@@ -288,8 +288,7 @@ def find_excess(root: Path, *steps: PlannedPackage, place: str) -> set[str]:
     """The warnings about these."""
 
     async def use(target: Target, _: Package) -> set[str]:
-        assert target.find_excess is not None
-        warnings = target.find_excess(steps)
+        warnings = target.admission.find_excess(steps)
         assert warnings.keys() in (set(), {each.package.id for each in steps})
         return {each.message for each in warnings.values()}
 

@@ -14,7 +14,7 @@ from releasekit.plan.rights import refuse_unentitled
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from releasekit.ecosystems.interface import RightsFound
+    from releasekit.ecosystems.admission import RightsFound
     from releasekit.model import Package
 
 

@@ -186,6 +186,8 @@ def test_what_is_there_is_in_one_part_and_is_no_work(tmp_path: Path) -> None:
 
 def test_what_goes_out_at_once_is_not_split(tmp_path: Path) -> None:
     class Portal(Deployment):
+        whole = True
+
         async def deploy(self, release: object) -> None:
             raise NotImplementedError
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,10 @@ from releasekit.model import Action, Dependency, Package, PackageId, PlannedPack
 from releasekit.plan.make import check_single_uploads
 
 
+@dataclass
 class AtOnce(FakeRegistry):
+    whole: bool = True
+
     async def deploy(self, release: object) -> None:
         raise NotImplementedError
 
@@ -23,9 +27,9 @@ def check(
     single_upload: bool = True,
     published: tuple[str, ...] = (),
 ) -> None:
-    registry = AtOnce()
+    registry = AtOnce(whole=single_upload)
     targets = {
-        "maven": FakeTarget(FakeWorkspace(), registry, deployment=registry, whole=single_upload),
+        "maven": FakeTarget(FakeWorkspace(), registry, deployment=registry),
         "pypi": FakeTarget(FakeWorkspace(), FakeRegistry()),
     }
     steps = [

@@ -31,6 +31,7 @@ class Shelf(FakeRegistry):
 
     troubles: list[Exception] = field(default_factory=list)
     stores: bool = False
+    whole: bool = True
     hangs: bool = False
     refused: str = ""
     deployed: list[list[str]] = field(default_factory=list)
@@ -58,11 +59,9 @@ def run(
     shelf: Shelf,
     made: Plan,
     ecosystem: FakeWorkspace | None = None,
-    *,
-    whole: bool = True,
     **changes: object,
 ) -> dict[str, Result]:
-    target = FakeTarget(ecosystem or FakeWorkspace(), shelf, deployment=shelf, whole=whole)
+    target = FakeTarget(ecosystem or FakeWorkspace(), shelf, deployment=shelf)
     return released(root, target, made, **changes)
 
 
@@ -152,7 +151,8 @@ def parts(
 ) -> dict[str, Result]:
     """Each in its turn, with all that can go companions; one upload at a time, by name."""
     settings = {"concurrency": 1, **changes}
-    return run(root, shelf, made, ecosystem or FakeWorkspace(batch=True), whole=False, **settings)
+    shelf.whole = False
+    return run(root, shelf, made, ecosystem or FakeWorkspace(batch=True), **settings)
 
 
 def test_the_first_takes_along_what_needs_nothing_else(tmp_path: Path) -> None:
@@ -309,10 +309,10 @@ def test_what_changed_since_the_plan_keeps_all_of_it_back(tmp_path: Path) -> Non
 
 def test_what_changed_since_the_plan_is_not_taken_along(tmp_path: Path) -> None:
     """R45: nor is what needs it, and the others are."""
-    shelf = Shelf()
+    shelf = Shelf(whole=False)
     ecosystem = FakeWorkspace(touching={"app": tmp_path / "app.toml"}, batch=True)
     lone = package("lone")
-    results = run(tmp_path, shelf, plan(CORE, APP, CLI, lone), ecosystem, whole=False)
+    results = run(tmp_path, shelf, plan(CORE, APP, CLI, lone), ecosystem)
     assert outcomes(results) == {
         "core": Outcome.PUBLISHED,
         "app": Outcome.FAILED,

@@ -170,6 +170,8 @@ class _FollowUp:
 
 
 class _Together:
+    whole = True
+
     async def deploy(self, release: Mapping[Package, Sequence[Artifact]]) -> None:
         raise AssertionError(f"published: {release}")
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Resource
 from releasekit.config.shards import Shard
+from releasekit.ecosystems.admission import Admission
 from releasekit.ecosystems.cargo import TOOL, discover, requirements, roots
 from releasekit.ecosystems.cargo.build import Packager, split_into_chunks
 from releasekit.ecosystems.cargo.clients import CargoClients
@@ -102,10 +103,13 @@ class CargoTarget(Target):
         self._verifies = workspace.cargo.options.verify
         self._index = registry if isinstance(registry, SparseRegistry) else None
         if self._index:
-            self.is_new, self.rights = self._index.is_new, self._index
-            self.find_earliest = self._index.find_earliest
-            self.find_excess = self._find_excess
-            self.trust = self._index if workspace.cargo.destination.is_crates_io else None
+            self.admission = Admission(
+                rights=self._index,
+                trust=self._index if workspace.cargo.destination.is_crates_io else None,
+                is_new=self._index.is_new,
+                find_excess=self._find_excess,
+                find_earliest=self._index.find_earliest,
+            )
 
     def plan_notes(self, planned: Sequence[PlannedPackage], /) -> str:
         notes = [self._index.plan_notes(planned)] if self._index else []

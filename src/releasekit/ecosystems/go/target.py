@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.config.locations import FILENAME
 from releasekit.config.values import Directory
+from releasekit.ecosystems.admission import Admission
 from releasekit.ecosystems.go import OFFICIAL, discover, gomod, release
 from releasekit.ecosystems.go.clients import GoClients
 from releasekit.ecosystems.go.composition import GoComposition
@@ -84,9 +85,8 @@ class GoTarget(Target):
         config_file = workspace.root / workspace.go.config_file
         self.versioning = GoVersioning(workspace.modules, workspace.root, config_file, self._tags)
         if self._tags:
-            self.deployment, self.whole = self._tags, False
-            self.rights = self._tags
-            self.is_new = self._tags.is_new
+            self.deployment = self._tags
+            self.admission = Admission(rights=self._tags, is_new=self._tags.is_new)
 
     async def find_tool(self, _packages: Sequence[Package], /) -> str:
         if not self._go.options.verify:

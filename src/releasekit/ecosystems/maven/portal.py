@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Final, Literal
 import httpx
 
 from releasekit.aio import growing_pauses, uncancellable
-from releasekit.ecosystems.interface import RightsFound
+from releasekit.ecosystems.admission import RightsFound
 from releasekit.ecosystems.maven import CENTRAL, Inputs, layout
 from releasekit.ecosystems.maven.repository import ANSWERS, RepositoryReader, make_login
 from releasekit.ecosystems.shared.documents import table_in
@@ -274,6 +274,8 @@ class Portal:
     """Implements `interface.Registry` and `interface.Deployment`. The repository where its releases
     become visible gets none of its credentials.
     """
+
+    whole = True
 
     def __init__(
         self,

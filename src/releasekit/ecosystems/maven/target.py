@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Resource, gather_all
+from releasekit.ecosystems.admission import Admission
 from releasekit.ecosystems.interface import Discovery, Services, Target
 from releasekit.ecosystems.maven import CENTRAL, Inputs, discover, mvn
 from releasekit.ecosystems.maven.build import (
@@ -268,7 +269,8 @@ class MavenTarget(Target):
             elsewhere=workspace.elsewhere,
         )
         self.prebuilt = MavenFiles(workspace)
-        self.is_new = registry.is_new if isinstance(registry, Repository) else None
+        is_new = registry.is_new if isinstance(registry, Repository) else None
+        self.admission = Admission(is_new=is_new)
 
     def split_singly(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
         return self._found.split_singly(packages)
@@ -330,9 +332,11 @@ class PortalTarget(MavenTarget):
         self, workspace: MavenWorkspace, portal: Portal, *, staging: PortalStaging
     ) -> None:
         super().__init__(workspace, portal)
-        self._portal = self.deployment = self.rights = portal
+        self._portal = self.deployment = portal
         self.staging = staging
-        self.is_new, self.find_excess = portal.is_new, portal.find_excess
+        self.admission = Admission(
+            rights=portal, is_new=portal.is_new, find_excess=portal.find_excess
+        )
 
     @property
     def _is_central(self) -> bool:

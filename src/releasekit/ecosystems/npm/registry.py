@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from releasekit.aio import gather_all, uncancellable
 from releasekit.attested import Obstacle
-from releasekit.ecosystems.interface import Publisher, RightsFound, TrustState
+from releasekit.ecosystems.admission import Publisher, RightsFound, TrustState
 from releasekit.ecosystems.npm import NPMJS_HOST, Inputs, document
 from releasekit.ecosystems.npm.answers import (
     ANSWERS,

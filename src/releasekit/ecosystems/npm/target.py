@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Resource
 from releasekit.config.values import Directory
+from releasekit.ecosystems.admission import Admission
 from releasekit.ecosystems.directory import DirectoryRegistry
 from releasekit.ecosystems.interface import Discovery, Services, Target, list_warnings
 from releasekit.ecosystems.npm import (
@@ -107,8 +108,8 @@ class NpmTarget(Target):
             found = workspace.found
             taker.usual = {name: found.home(own).usual for name, own in found.by_name.items()}
         if isinstance(registry, NpmRegistry):
-            self.is_new, self.rights = registry.is_new, registry
-            self.trust = registry if registry.is_npmjs else None
+            trust = registry if registry.is_npmjs else None
+            self.admission = Admission(rights=registry, trust=trust, is_new=registry.is_new)
             self.shows_within_s = _SCANNED_WITHIN_S if registry.is_npmjs else 0.0
             self.staging = staging = NpmStaging(registry, options.stage or config.stage)
             self._notes += [staging.plan_notes, registry.plan_notes]

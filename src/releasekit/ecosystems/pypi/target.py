@@ -19,6 +19,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from releasekit.aio import GroupClosed, Resource, gather_all
+from releasekit.ecosystems.admission import Admission
 from releasekit.ecosystems.interface import (
     Contained,
     Discovery,
@@ -129,9 +130,13 @@ class PyPITarget(Target):
         self.versioning = PyPIVersioning(workspace.projects, config.root, options, config.pin)
         self.prebuilt = PythonFiles(workspace)
         if index:
-            self.is_new, self.rights = index.is_new, index
-            self.find_excess, self.token_ends = index.find_excess, index.token_limits.expires
-            self.trust = index if index.is_pypi else None
+            self.admission = Admission(
+                rights=index,
+                trust=index if index.is_pypi else None,
+                is_new=index.is_new,
+                find_excess=index.find_excess,
+                token_ends=index.token_limits.expires,
+            )
         if index is None:
             self.attesting = IndexAttesting()
         elif index.is_pypi or config.attestations == "required":

@@ -1,0 +1,118 @@
+"""What a registry tells of uploads before the first of them: of the login, of names and limits, and
+whom it trusts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, Self
+
+from releasekit.errors import Denied, Rejected
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+
+    from releasekit.errors import PackageError
+    from releasekit.model import Package, PackageId, PackageWarning, PlannedPackage
+
+    Planned = Sequence[PlannedPackage]
+
+
+@dataclass(frozen=True, slots=True)
+class RightsFound:
+    """`denied` are the packages that a registry would surely not let this run publish, and why;
+    `note` is a sentence on what is doubtful or not known, or empty.
+    """
+
+    denied: Mapping[PackageId, PackageError] = field(default_factory=dict)
+    note: str = ""
+
+    @classmethod
+    async def of_attempt(cls, attempt: Awaitable[None], packages: Iterable[Package]) -> Self:
+        """All of them are denied where the attempt raises Denied or Rejected."""
+        try:
+            await attempt
+        except (Denied, Rejected) as error:
+            return cls(dict.fromkeys((each.id for each in packages), error))
+        return cls()
+
+
+class Rights(Protocol):
+    """What a registry says of a login before anything is sent."""
+
+    async def find_rights(self, packages: Sequence[Package], *, proving: bool) -> RightsFound:
+        """Of a login for these; once all were looked up. Where it is `proving`, the login may be
+        used as for an upload: the identity of a job is shown, which makes the projects of pending
+        publishers. Raises PackageError.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Publisher:
+    """The jobs of a workflow, a file of `repository`, which is OWNER/NAME at github.com; those of
+    any environment where that is empty.
+    """
+
+    repository: str
+    workflow: str
+    environment: str = ""
+
+    def __str__(self) -> str:
+        environment = f", environment {self.environment}" if self.environment else ""
+        return f"{self.workflow} of {self.repository}{environment}"
+
+    def admits(self, job: Publisher) -> bool:
+        """https://github.com/rust-lang/crates.io/blob/main/src/controllers/trustpub/tokens/exchange/mod.rs"""
+        is_same = (
+            self.repository.lower() == job.repository.lower() and self.workflow == job.workflow
+        )
+        return is_same and self.environment.lower() in {"", job.environment.lower()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrustState:
+    """Whom a registry trusts with a package; `unknown` is why that is not known, and it is `hidden`
+    where the registry tells nobody, or nobody but a person.
+    """
+
+    publishers: tuple[Publisher, ...] = ()
+    unknown: str = ""
+    hidden: bool = False
+
+
+class Trust(Protocol):
+    """Which jobs a registry lets publish without a token."""
+
+    def is_new(self, package: PackageId) -> bool:
+        """As in `Admission`."""
+
+    async def find_trust(self, package: Package) -> TrustState:
+        """Once it was looked up. Raises PackageError."""
+
+    async def add_trust(self, package: Package, job: Publisher) -> bool:
+        """Whether the job is trusted from now on; False where only a person can do that. Raises
+        PackageError.
+        """
+
+    def explain_trust(self, package: Package, job: Publisher, *, is_new: bool) -> tuple[str, str]:
+        """What a person does for all packages alike, and the page or the command for this one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """`rights` are None where a registry says nothing of a login, as a directory, and `trust` where
+    it has no trusted publishing, as far as is known. `is_new` is whether it has no package of a
+    name that was looked up; None where that means nothing.
+
+    `find_excess` tells which of some packages are more than it takes, and `find_earliest` the
+    seconds after which it takes each, once all were looked up. `token_ends` is the end of the token
+    that uploads, a time of `time.time`; None where it is not known, or where another one is made in
+    time.
+    """
+
+    rights: Rights | None = None
+    trust: Trust | None = None
+    is_new: Callable[[PackageId], bool] | None = None
+    find_excess: Callable[[Planned], Mapping[PackageId, PackageWarning]] = lambda _: {}
+    find_earliest: Callable[[Planned], Mapping[PackageId, float]] = lambda _: {}
+    token_ends: float | None = None
