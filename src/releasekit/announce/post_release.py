@@ -70,7 +70,7 @@ class PostRelease:
     services: Services
 
     async def find_rights(self, packages: Sequence[Package], *, proving: bool) -> RightsFound:
-        """Implements `interface.Rights`, for the tags that are to be pushed here: those without a
+        """Implements `admission.Rights`, for the tags that are to be pushed here: those without a
         commit are pushed by their registry.
         """
         wanted = {

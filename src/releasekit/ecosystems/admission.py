@@ -107,7 +107,7 @@ class Admission:
     `find_excess` tells which of some packages are more than it takes, and `find_earliest` the
     seconds after which it takes each, once all were looked up. `token_ends` is the end of the token
     that uploads, a time of `time.time`; None where it is not known, or where another one is made in
-    time.
+    time. It takes at least `shows_after_s` to show a package, where it checks that first.
     """
 
     rights: Rights | None = None
@@ -116,3 +116,4 @@ class Admission:
     find_excess: Callable[[Planned], Mapping[PackageId, PackageWarning]] = lambda _: {}
     find_earliest: Callable[[Planned], Mapping[PackageId, float]] = lambda _: {}
     token_ends: float | None = None
+    shows_after_s: float = 0.0

@@ -249,8 +249,6 @@ class Target:
     staging: Staging | None = None
     # It may take that long to show a package, if that is longer than the time for a package.
     shows_within_s: float = 0.0
-    # It takes at least that long to show a package, as it checks it first.
-    shows_after_s: float = 0.0
     # None where the registry takes no attestations, as far as is known.
     attesting: Attesting | None = None
     # The registry has to show dependencies that another job publishes before a dependent is built.

@@ -67,7 +67,7 @@ def _find_earliest(
         if each.action in SENT:
             package = each.package
             shown = (
-                earliest[need.on] + targets[need.on.ecosystem].shows_after_s
+                earliest[need.on] + targets[need.on.ecosystem].admission.shows_after_s
                 for need in package.dependencies
                 if need.on in earliest
             )

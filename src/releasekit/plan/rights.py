@@ -30,7 +30,7 @@ async def refuse_unentitled(
 ) -> Plan:
     """`plan`, with notes on what is not known. Raises PlanError for all packages that their
     registries surely refuse, or `tags` does, one for each cause, and PackageError where one of
-    these does not answer a run that is `proving`, as in `interface.Rights`.
+    these does not answer a run that is `proving`, as in `admission.Rights`.
     """
 
     async def find(rights: Rights, own: Sequence[Package]) -> RightsFound:

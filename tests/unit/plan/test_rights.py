@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Silent:
-    """Implements `interface.Rights`."""
+    """Implements `admission.Rights`."""
 
     async def find_rights(self, _: Sequence[Package], *, proving: bool) -> RightsFound:
         raise Transient(f"GET https://r.example/whoami: no answer, proving: {proving}.")

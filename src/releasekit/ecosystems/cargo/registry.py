@@ -316,7 +316,7 @@ class SparseRegistry(Resource):
         return f"run `cargo yank --undo{option} {package.id.name}@{package.version}`"
 
     async def differing(self, package: Package, artifact: Artifact) -> list[str]:
-        """As in `interface.Target`; empty too where the index is private."""
+        """As `Target.differing`; empty too where the index is private."""
         with contextlib.suppress(PackageError, ConfigError, OSError, ValueError, httpx.InvalidURL):
             if (await self._find_endpoints(str(package))).private:
                 return []

@@ -108,14 +108,18 @@ class NpmTarget(Target):
             found = workspace.found
             taker.usual = {name: found.home(own).usual for name, own in found.by_name.items()}
         if isinstance(registry, NpmRegistry):
-            trust = registry if registry.is_npmjs else None
-            self.admission = Admission(rights=registry, trust=trust, is_new=registry.is_new)
             self.shows_within_s = _SCANNED_WITHIN_S if registry.is_npmjs else 0.0
             self.staging = staging = NpmStaging(registry, options.stage or config.stage)
             self._notes += [staging.plan_notes, registry.plan_notes]
-            if registry.is_npmjs and config.gate == "visible" and staging.mode != "always":
+            waits = registry.is_npmjs and config.gate == "visible" and staging.mode != "always"
+            if waits:
                 self._notes.append(describe_scans)
-                self.shows_after_s = _SCAN_MIN[0] * 60.0
+            self.admission = Admission(
+                rights=registry,
+                trust=registry if registry.is_npmjs else None,
+                is_new=registry.is_new,
+                shows_after_s=_SCAN_MIN[0] * 60.0 if waits else 0.0,
+            )
             attests, takes = registry.is_npmjs or config.attestations == "required", registry
         if attests:
             private = config.trust_config is not None
