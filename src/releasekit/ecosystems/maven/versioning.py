@@ -76,7 +76,7 @@ class MavenVersioning(Versioning):
         self._root = root
         self._options = options
         self._pins = pins
-        self._config_file = config_file or root / FILENAME
+        self._config_file = root / (config_file or FILENAME)
         self._elsewhere = elsewhere
 
     def gets_version(self, package: Package, /) -> bool:
