@@ -18,7 +18,6 @@ from releasekit.config.config import Config
 from releasekit.config.inputs import Declared
 from releasekit.decided import Edge
 from releasekit.ecosystems import ECOSYSTEMS
-from releasekit.ecosystems.clients import Clients
 from releasekit.ecosystems.composition import Composition
 from releasekit.ecosystems.interface import Services, Target
 from releasekit.ecosystems.versioning import Versioning
@@ -351,11 +350,13 @@ class FakeTarget(Target):
 
     def __init__(self, workspace: Workspace, registry: Registry, **given: object) -> None:
         super().__init__(workspace, registry)
-        self.clients, self.composition, self.versioning = Clients(), Composition(), Versioning()
-        parts = (self, self.clients, self.composition, self.versioning)
+        self.composition, self.versioning = Composition(), Versioning()
+        parts = (self, self.composition, self.versioning)
         for name, each in given.items():
             if each is not None and hasattr(self.admission, name):
                 self.admission = replace(self.admission, **{name: cast("Any", each)})
+            elif each is not None and hasattr(self.clients, name):
+                self.clients = replace(self.clients, **{name: cast("Any", each)})
             elif each is not None:
                 vars(next(part for part in parts if hasattr(part, name)))[name] = each
 

@@ -192,9 +192,10 @@ async def _resolve_all(
     async def resolve(number: int, package: Package) -> str:
         """Why that fails; empty where it does not."""
         name = package.id.ecosystem
-        if isinstance(config.registries.get(name), Directory):
+        try_out = targets[name].clients.try_out
+        if try_out is None or isinstance(config.registries.get(name), Directory):
             return "no client reads a directory: serve it, and give its address"
-        trial = targets[name].clients.try_out(package, place / name)
+        trial = try_out(package, place / name)
         directory = place / f"{name}-{number}"
         for file, text in trial.files.items():
             await asyncio.to_thread(write, directory / file, text)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import platform
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Literal, Protocol, Self, TypeVar
 
 from releasekit.aio import Resource, uncancellable
 from releasekit.ecosystems.admission import Admission
-from releasekit.ecosystems.clients import Clients
 from releasekit.ecosystems.composition import Composition
 from releasekit.ecosystems.versioning import Versioning
 from releasekit.git.settings import GitSettings
@@ -234,6 +233,45 @@ class Attesting(Protocol):
 
     def statement(self, package: Package, artifact: Artifact, job: Job) -> bytes:
         """What is to be signed about a built file; may read it, which blocks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """How the client of an ecosystem resolves one version and all that this needs, with nothing
+    executed of any package: a command, in a new directory with these `files`. Of those that are
+    `alone`, one runs at a time.
+    """
+
+    argv: Sequence[str]
+    files: Mapping[str, str]
+    env: Mapping[str, str | None] = field(default_factory=dict)
+    alone: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clients:
+    """What the clients of users do with what was published.
+
+    `try_out` is how a user gets a package from this registry, which is no directory. What they
+    fetch goes into the directory that it is given, one of this run: nothing from before counts.
+
+    `takes_hidden` says of a requirement whether they take a version that is hidden, as a yanked
+    one; None where that is not known, or no version is ever hidden. `takes_instead` says of a
+    requirement and the hidden version whether they take another one that it admits in its place.
+
+    `read_asked` tells what the version that is there requires, by the names of packages, where
+    `Published.asks` has nothing; empty where nothing tells. `find_pinned_apart` tells which of some
+    packages those who use these files need in one version only, and in another than is given. It
+    blocks; empty where the files are gone, and None where files do not tell.
+    """
+
+    try_out: Callable[[Package, Path], Trial] | None = None
+    takes_hidden: Callable[[str], bool | None] = lambda _: None
+    takes_instead: Callable[[str, str, str], bool] = lambda *_: True
+    read_asked: Callable[[Package], Awaitable[Mapping[str, str]]] | None = None
+    find_pinned_apart: Callable[[Sequence[Artifact], Mapping[str, str]], Sequence[str] | None] = (
+        lambda *_: None
+    )
 
 
 class Target:

@@ -196,9 +196,10 @@ async def _read_asked(
         return {}
     needs = [each for each in planned.package.dependencies if each.exact and each.on in new]
     known = published.asks or is_unchanged or planned.artifacts
-    if known or not needs:
+    read = target.clients.read_asked
+    if known or not needs or read is None:
         return published.asks
-    return await target.clients.read_asked(planned.package)
+    return await read(planned.package)
 
 
 def _of_siblings(

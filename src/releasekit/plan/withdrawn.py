@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from releasekit.decided import Edge
-    from releasekit.ecosystems.clients import Clients
-    from releasekit.ecosystems.interface import Target
+    from releasekit.ecosystems.interface import Clients, Target
     from releasekit.model import Package, PackageId, Published, Withdrawal
 
 _NOT_ALWAYS = frozenset({DependencyKind.OPTIONAL, DependencyKind.PEER, DependencyKind.EXTRA})

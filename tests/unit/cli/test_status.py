@@ -15,7 +15,7 @@ from fakes import FakeRegistry, FakeTarget, FakeWorkspace, package, package_id
 from raising import raises
 from releasekit.cli.status import _refuse_foreign, _resolve_all, _with_version
 from releasekit.config.values import Directory
-from releasekit.ecosystems.clients import Trial
+from releasekit.ecosystems.interface import Trial
 from releasekit.errors import CommandFailed
 from releasekit.model import PackageId, Published
 from releasekit.problems import Problem

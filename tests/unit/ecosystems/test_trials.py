@@ -21,7 +21,8 @@ from unit.maven.poms import write as write_pom
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from releasekit.ecosystems.clients import Trial
+    from releasekit.ecosystems.interface import Target, Trial
+    from releasekit.model import Package
 
 INDEX = "https://crates.example/index/"
 BROKEN = '", path = "/etc/'
@@ -63,13 +64,17 @@ def test_cargo_takes_the_crate_from_the_registry_in_use(
     services = fakes.services(fakes.config(tmp_path), None)
     cargo = Cargo("auto", CargoOptions(), services, destination, {})
     workspace = CargoWorkspace(packages=(), crates={}, root=tmp_path, cargo=cargo)
-    trial = CargoTarget(workspace, fakes.FakeRegistry()).clients.try_out(
-        fakes.package("café"), tmp_path
-    )
+    found = CargoTarget(workspace, fakes.FakeRegistry())
+    trial = try_out(found, fakes.package("café"), tmp_path)
     manifest = tomllib.loads(trial.files["Cargo.toml"])
     assert manifest["dependencies"] == {"café": wanted}
     assert manifest["workspace"] == {}
     assert tuple(trial.argv) == (*CARGO, *config)
+
+
+def try_out(target: Target, package: Package, shared: Path) -> Trial:
+    assert target.clients.try_out is not None
+    return target.clients.try_out(package, shared)
 
 
 def try_npm(root: Path, *names: str) -> Trial:
@@ -80,7 +85,7 @@ def try_npm(root: Path, *names: str) -> Trial:
     root = write(root, {"package.json": {"private": True, "workspaces": ["*"]}, **files})
     found = target(root)
     (package,) = [each for each in found.workspace.packages if each.id.name == names[0]]
-    return found.clients.try_out(package, root)
+    return try_out(found, package, root)
 
 
 def test_npm_takes_scopes_and_names_without_one_from_the_registry_in_use(tmp_path: Path) -> None:
@@ -104,7 +109,7 @@ def test_mvn_or_the_wrapper_reads_central_where_no_repository_is_in_use(
         fakes.services(fakes.config(tmp_path), None),
     )
     found = MavenTarget(asyncio.run(maven.discover(tmp_path)), fakes.FakeRegistry())
-    trial = found.clients.try_out(found.workspace.packages[0], tmp_path / "shared")
+    trial = try_out(found, found.workspace.packages[0], tmp_path / "shared")
     assert trial.argv[0] == (command if command == "mvn" else str(tmp_path / "mvnw"))
     assert f"-Dmaven.repo.local={tmp_path / 'shared'}" in trial.argv
     assert "-Dartifact=g:a:1.0:jar" in trial.argv

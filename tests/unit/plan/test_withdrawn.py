@@ -13,7 +13,7 @@ from packaging.specifiers import SpecifierSet
 from fakes import FakeRegistry, FakeTarget, FakeWorkspace, config, package
 from releasekit.decided import Edge
 from releasekit.ecosystems.cargo.requirements import Requirement
-from releasekit.ecosystems.pypi.clients import PyPIClients
+from releasekit.ecosystems.pypi.manifest import is_pin, is_taken_instead
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import PlanError
 from releasekit.model import Action, DependencyKind, Published, Withdrawal
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 CORE, APP = package("core"), package("app", "core")
 YANKED = Withdrawal(word="yanked", cure="un-yank it", reason="broken")
-TAKES = {"cargo": lambda _: False, "pypi": PyPIClients.takes_hidden, "npm": None}
+TAKES = {"cargo": lambda _: False, "pypi": is_pin, "npm": None}
 
 
 @dataclass
@@ -62,7 +62,7 @@ def plan_of(root: Path, withdrawal: Withdrawal, edges: Sequence[Edge], takes: st
         Registry(withdrawal=withdrawal),
         list_edges=lambda _: edges,
         takes_hidden=TAKES[takes],
-        takes_instead=PyPIClients().takes_instead if takes == "pypi" else None,
+        takes_instead=is_taken_instead if takes == "pypi" else None,
     )
     planning = make_plan(config(root), {"fake": target}, History(), commit="c0ffee")
     return asyncio.run(planning)

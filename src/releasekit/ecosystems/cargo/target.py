@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Resource
 from releasekit.config.shards import Shard
 from releasekit.ecosystems.admission import Admission
-from releasekit.ecosystems.cargo import TOOL, discover, requirements, roots
+from releasekit.ecosystems.cargo import CRATES_IO_INDEX, TOOL, discover, requirements, roots
 from releasekit.ecosystems.cargo.build import Packager, split_into_chunks
-from releasekit.ecosystems.cargo.clients import CargoClients
 from releasekit.ecosystems.cargo.composition import CargoComposition
 from releasekit.ecosystems.cargo.crate_file import PrebuiltCrates
 from releasekit.ecosystems.cargo.destination import (
+    CRATES_IO_NAME,
+    SPARSE,
     CargoConfig,
     find_destination,
 )
@@ -22,7 +24,7 @@ from releasekit.ecosystems.cargo.mirror import Indexes
 from releasekit.ecosystems.cargo.registry import SparseRegistry
 from releasekit.ecosystems.cargo.sparse_index import SparseDirectory
 from releasekit.ecosystems.cargo.versioning import CargoVersioning
-from releasekit.ecosystems.interface import Discovery, Services, Target
+from releasekit.ecosystems.interface import Clients, Discovery, Services, Target, Trial
 from releasekit.ecosystems.shared.artifacts import find_too_large
 from releasekit.ecosystems.shared.packages import batched
 from releasekit.ecosystems.shared.tools import find_tool
@@ -95,7 +97,9 @@ class CargoTarget(Target):
     def __init__(self, workspace: CargoWorkspace, registry: Registry) -> None:
         super().__init__(workspace, registry)
         self._found = workspace
-        self.clients = CargoClients(workspace.cargo.destination)
+        # Only a Cargo.lock that has it already takes a yanked version.
+        # https://doc.rust-lang.org/cargo/commands/cargo-yank.html
+        self.clients = Clients(try_out=self._try_out, takes_hidden=lambda _: False)
         self.versioning = CargoVersioning(
             workspace.packages, workspace.crates, workspace.root, workspace.cargo.pin
         )
@@ -194,6 +198,23 @@ class CargoTarget(Target):
     ) -> list[PackageWarning]:
         found = find_too_large(artifacts, MAX_CRATE_BYTES, _LARGER)
         return [*found] if self._is_on_crates_io else []
+
+    def _try_out(self, package: Package, _shared: Path) -> Trial:
+        """Cargo asks a sparse index again each time, so that its own cache does no harm."""
+        destination = self._found.cargo.destination
+        # In quotes, since .cargo/config.toml may name it. Cargo takes any letters for a name.
+        index = json.dumps(f"{SPARSE}{destination.index}", ensure_ascii=False)
+        argv, wanted = ["cargo", "generate-lockfile", "--quiet"], f'version = "={package.version}"'
+        if not destination.holds(""):
+            wanted += f", registry-index = {index}"
+        elif destination.index != CRATES_IO_INDEX:
+            argv += ["--config", f'source.{CRATES_IO_NAME}.replace-with = "releasekit"']
+            argv += ["--config", f"source.releasekit.registry = {index}"]
+        manifest = (
+            'package = { name = "releasekit-smoke", version = "0.0.0", edition = "2021" }\n'
+            f'workspace = {{}}\ndependencies."{package.id.name}" = {{ {wanted} }}\n'
+        )
+        return Trial(argv=argv, files={"Cargo.toml": manifest, "src/lib.rs": ""})
 
     async def differing(self, package: Package, artifact: Artifact, /) -> list[str]:
         return await self._index.differing(package, artifact) if self._index else []

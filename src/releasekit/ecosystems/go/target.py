@@ -12,14 +12,13 @@ from releasekit.config.locations import FILENAME
 from releasekit.config.values import Directory
 from releasekit.ecosystems.admission import Admission
 from releasekit.ecosystems.go import OFFICIAL, discover, gomod, release
-from releasekit.ecosystems.go.clients import GoClients
 from releasekit.ecosystems.go.composition import GoComposition
 from releasekit.ecosystems.go.registry import ProxyDirectory, TagRegistry
 from releasekit.ecosystems.go.release import ModuleBatch
 from releasekit.ecosystems.go.source import open_sources
 from releasekit.ecosystems.go.verify import Verifier, find_go
 from releasekit.ecosystems.go.versioning import GoVersioning
-from releasekit.ecosystems.interface import Discovery, Services, Target
+from releasekit.ecosystems.interface import Clients, Discovery, Services, Target, Trial
 from releasekit.errors import BuildFailed, PlanError
 from releasekit.host.scratch import scratch
 from releasekit.model import Action, PackageId
@@ -81,7 +80,7 @@ class GoTarget(Target):
         self._go = workspace.go
         self._modules = workspace.modules
         self._tags = registry if isinstance(registry, TagRegistry) else None
-        self.clients = GoClients(workspace.go.environment)
+        self.clients = Clients(try_out=self._try_out)
         config_file = workspace.root / workspace.go.config_file
         self.versioning = GoVersioning(workspace.modules, workspace.root, config_file, self._tags)
         if self._tags:
@@ -104,6 +103,15 @@ class GoTarget(Target):
             "it, and looks at its tag on the remote alone"
         )
         return ". ".join(filter(None, [unverified, replaced, unasked if private else ""]))
+
+    def _try_out(self, package: Package, shared: Path) -> Trial:
+        # Another toolchain would be fetched, and executed.
+        own = {"GOFLAGS": "-modcacherw", "GOMODCACHE": str(shared), "GOTOOLCHAIN": "local"}
+        return Trial(
+            argv=("go", "get", f"{package.id.name}@{package.version}"),
+            files={"go.mod": "module smoke.test/m\n"},
+            env={**self._go.environment, **own},
+        )
 
 
 class Go:

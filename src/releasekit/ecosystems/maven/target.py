@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Resource, gather_all
 from releasekit.ecosystems.admission import Admission
-from releasekit.ecosystems.interface import Discovery, Services, Target
+from releasekit.ecosystems.interface import Clients, Discovery, Services, Target, Trial
 from releasekit.ecosystems.maven import CENTRAL, Inputs, discover, mvn
 from releasekit.ecosystems.maven.build import (
+    PLUGINS,
     ReactorBuilder,
     RunningBuild,
     overlay_prebuilt,
 )
-from releasekit.ecosystems.maven.clients import MavenClients
 from releasekit.ecosystems.maven.composition import MavenComposition
 from releasekit.ecosystems.maven.destination import (
     find_named_registry,
@@ -28,6 +28,7 @@ from releasekit.ecosystems.maven.document import MAX_BYTES, parse_document
 from releasekit.ecosystems.maven.layout import (
     MavenDirectory,
     is_complete,
+    main_names,
     pom_name,
     usual_names,
 )
@@ -257,9 +258,7 @@ class MavenTarget(Target):
     def __init__(self, workspace: MavenWorkspace, registry: Registry) -> None:
         super().__init__(workspace, registry)
         self._found = workspace
-        command = workspace.maven.options.command
-        own = registry.url if isinstance(registry, Repository) else ""
-        self.clients = MavenClients(workspace.root, command, own)
+        self.clients = Clients(try_out=self._try_out)
         self.versioning = MavenVersioning(
             workspace.projects,
             workspace.root,
@@ -319,6 +318,24 @@ class MavenTarget(Target):
                 "change versions and POMs: ReleaseKit reads each pom.xml as it stands"
             )
         return ". ".join(notes)
+
+    def _try_out(self, package: Package, shared: Path) -> Trial:
+        """`dependency:get` resolves what the POM needs, too. Two mvn may not share a repository.
+        https://maven.apache.org/plugins/maven-dependency-plugin/get-mojo.html
+        """
+        command, is_read = self._found.maven.options.command, isinstance(self.registry, Repository)
+        main = next(iter(main_names(package)), pom_name(package))
+        return Trial(
+            argv=(
+                str(self._found.root / command) if "/" in command else command,
+                *("--batch-mode", "--no-transfer-progress", f"-Dmaven.repo.local={shared}"),
+                f"{PLUGINS}:maven-dependency-plugin:3.8.1:get",
+                f"-Dartifact={package.id.name}:{package.version}:{main.rpartition('.')[2]}",
+                *([f"-DremoteRepositories=it::::{self.registry.url}"] if is_read else []),
+            ),
+            files={".mvn/jvm.config": ""},  # else it looks for one in all directories above
+            alone=True,
+        )
 
     async def find_tool(self, packages: Sequence[Package], /) -> str:
         maven, services = self._found.maven, self._found.maven.services

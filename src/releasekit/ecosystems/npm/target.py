@@ -5,6 +5,7 @@ and packed, and where it goes.
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -13,7 +14,14 @@ from releasekit.aio import Resource
 from releasekit.config.values import Directory
 from releasekit.ecosystems.admission import Admission
 from releasekit.ecosystems.directory import DirectoryRegistry
-from releasekit.ecosystems.interface import Discovery, Services, Target, list_warnings
+from releasekit.ecosystems.interface import (
+    Clients,
+    Discovery,
+    Services,
+    Target,
+    Trial,
+    list_warnings,
+)
 from releasekit.ecosystems.npm import (
     NPMJS,
     Inputs,
@@ -22,7 +30,6 @@ from releasekit.ecosystems.npm import (
     pin,
     tarball,
 )
-from releasekit.ecosystems.npm.clients import NpmClients
 from releasekit.ecosystems.npm.composition import NpmComposition
 from releasekit.ecosystems.npm.destination import find_named_registry, is_same_registry
 from releasekit.ecosystems.npm.directory_layout import PackumentDirectory
@@ -96,7 +103,7 @@ class NpmTarget(Target):
         super().__init__(workspace, registry)
         self._packages = workspace
         self._given_tag = config.own(Inputs).tag
-        self.clients = NpmClients(workspace.found, registry.url)
+        self.clients = Clients(try_out=self._try_out)
         self.composition = NpmComposition(workspace.found, workspace.packages, config.root)
         self.versioning = NpmVersioning(workspace.found, workspace.elsewhere, config.pin)
         self._notes: list[Callable[[Sequence[PlannedPackage]], str]] = [workspace.plan_notes]
@@ -167,6 +174,31 @@ class NpmTarget(Target):
         self, package: Package, artifacts: Sequence[Artifact], /
     ) -> list[PackageWarning]:
         return await list_warnings(find_warnings, package, artifacts)
+
+    def _try_out(self, package: Package, shared: Path) -> Trial:
+        """By pnpm where the workspace is its own. npm reads the manifests of git dependencies, and
+        packs none for a lock file alone: https://github.com/npm/pacote/blob/main/lib/git.js
+        """
+        url, found = self.registry.url, self._packages.found
+        public = [each for each in found.by_name.values() if not each.unpublishable]
+        scopes = {each.name.partition("/")[0] for each in public if each.name.startswith("@")}
+        # What belongs to others comes from where the configuration of the user says.
+        is_scoped = all(each.name.startswith("@") for each in public)
+        everywhere = [] if is_scoped else ["--registry", url]
+        if found.home(found.by_name[package.id.name]).tool == "pnpm":
+            argv = ["pnpm", "install", "--lockfile-only", "--ignore-workspace"]
+            argv += [f"--config.cache-dir={shared}"]
+        else:
+            argv = ["npm", "install", "--package-lock-only", "--no-audit", "--no-fund"]
+            argv += ["--cache", str(shared)]
+        manifest = {"private": True, "dependencies": {package.id.name: package.version}}
+        return Trial(
+            argv=[*argv, "--ignore-scripts", *everywhere],
+            files={
+                "package.json": json.dumps(manifest),
+                ".npmrc": "".join(f"{scope}:registry={url}\n" for scope in sorted(scopes)),
+            },
+        )
 
     def due(self, package: Package, /) -> str:
         return self._packages.due(package)

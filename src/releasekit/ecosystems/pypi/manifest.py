@@ -402,6 +402,17 @@ def is_pin(specifier: SpecifierSet | str) -> bool:
     )
 
 
+def is_taken_instead(specifier: str, yanked: str, other: str) -> bool:
+    """Whether pip takes `other` in place of a yanked version: no prerelease, unless the specifier
+    names one or has no final version to fit, of which a yanked one counts. uv counts none of those,
+    so it takes the prerelease.
+    https://packaging.pypa.io/en/stable/specifiers.html#packaging.specifiers.SpecifierSet.filter and
+    https://docs.astral.sh/uv/concepts/resolution/#pre-release-handling
+    """
+    named = SpecifierSet(specifier).prereleases
+    return bool(named or Version(yanked).is_prerelease) or not Version(other).is_prerelease
+
+
 def explain_unresolvable(requirement: Requirement, *, on_pypi: bool, is_built: bool = True) -> str:
     """Why nobody could get it from an index, as the end of a sentence about it; empty where some
     client can. pypi.org refuses what names a URL, also below an extra.

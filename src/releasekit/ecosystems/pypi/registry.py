@@ -430,7 +430,7 @@ class PackageIndex:
         return await self._index.parse(response, what, read, form="a page of a simple index")
 
     async def read_asked(self, package: Package) -> Mapping[str, str]:
-        """As `Clients.read_asked`, where the index has the metadata of a wheel beside it."""
+        """As in `Clients`, where the index has the metadata of a wheel beside it."""
         try:
             page = await self._get_page(package)
             kind = page.headers.get("Content-Type", "")

@@ -21,19 +21,21 @@ from packaging.version import InvalidVersion, Version
 from releasekit.aio import GroupClosed, Resource, gather_all
 from releasekit.ecosystems.admission import Admission
 from releasekit.ecosystems.interface import (
+    Clients,
     Contained,
     Discovery,
     Services,
     Target,
+    Trial,
     list_warnings,
 )
 from releasekit.ecosystems.pypi import PYPI, UV, Inputs, discover, manifest
 from releasekit.ecosystems.pypi.build import DIGESTS, Builder, InRepoWheels, list_tags
-from releasekit.ecosystems.pypi.clients import PyPIClients
 from releasekit.ecosystems.pypi.composition import PyPIComposition
 from releasekit.ecosystems.pypi.directory_layout import SimpleDirectory
 from releasekit.ecosystems.pypi.distribution import (
     check_declared,
+    find_pinned_apart,
     find_pinned_python,
     find_warnings,
     foresee_platform,
@@ -44,6 +46,7 @@ from releasekit.ecosystems.pypi.distribution import (
     refuse_unpinned,
 )
 from releasekit.ecosystems.pypi.environment import (
+    INTERFERING,
     Environments,
     Installer,
     Requirements,
@@ -125,7 +128,13 @@ class PyPITarget(Target):
         self._pypi = ecosystem
         self._config, self._root, self._options = config, config.root, options
         self._index = index = registry if isinstance(registry, PackageIndex) else None
-        self.clients = PyPIClients(config.uv_path or "uv", index)
+        self.clients = Clients(
+            try_out=self._try_out,
+            takes_hidden=manifest.is_pin,
+            takes_instead=manifest.is_taken_instead,
+            read_asked=index.read_asked if index else None,
+            find_pinned_apart=find_pinned_apart,
+        )
         self.composition = PyPIComposition(workspace.projects, config.root)
         self.versioning = PyPIVersioning(workspace.projects, config.root, options, config.pin)
         self.prebuilt = PythonFiles(workspace)
@@ -146,6 +155,19 @@ class PyPITarget(Target):
         of_index = self._index.plan_notes(planned) if self._index else ""
         self._found.refuse_unpublishable(planned, on_pypi=bool(self._index and self._index.is_pypi))
         return ". ".join(filter(None, [of_index, self._found.describe_pins(planned)]))
+
+    def _try_out(self, package: Package, shared: Path) -> Trial:
+        """Wheels alone: to ask a source distribution can mean to build it."""
+        # The extra index comes first, and of a name that it has, nothing else counts.
+        # https://docs.astral.sh/uv/concepts/indexes/#searching-across-multiple-indexes
+        index = self._index.index_url if self._index else ""
+        lines = [f"--extra-index-url {index}", f"{package.id.name}=={package.version}"]
+        asked = ("pip", "compile", "--quiet", "--no-header", "--only-binary", ":all:")
+        return Trial(
+            argv=(self._config.uv_path or "uv", *asked, "requirements.in"),
+            files={"requirements.in": "\n".join(lines)},
+            env={**dict.fromkeys(INTERFERING), "UV_CACHE_DIR": str(shared)},
+        )
 
     async def find_tool(self, packages: Sequence[Package], /) -> str:
         return "" if all(each.prebuilt for each in packages) else await self._pypi.find_tool()
