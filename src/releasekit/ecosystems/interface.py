@@ -295,6 +295,8 @@ class Target:
     builds_in_turn: bool = False
     # What is published is what the commit has, whatever files differ from it.
     builds_from_commit: bool = False
+    # Packages whose files name another registry than this one, which knows nothing of them.
+    elsewhere: Collection[PackageId] = frozenset()
     admission: Admission = Admission()
     clients: Clients = Clients()
     composition: Composition = Composition()

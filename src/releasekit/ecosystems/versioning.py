@@ -40,12 +40,6 @@ class Versioning:
         """
         return ""
 
-    def goes_elsewhere(self, _package: Package, /) -> bool:
-        """Whether its files name another registry than the one of the target, which knows nothing
-        of it.
-        """
-        return False
-
     def find_own_tag(self, _package: Package, /) -> str | None:
         """The tag by which the registry itself publishes the package, with all of its bytes: empty
         where nothing is pushed for it, and None for a registry that goes by no tags.

@@ -73,7 +73,7 @@ class Scope:
 
         async def is_there(package: Package) -> bool | None:
             target = self.targets[package.id.ecosystem]
-            if target.versioning.goes_elsewhere(package):
+            if package.id in target.elsewhere:
                 return None
             try:
                 return await target.registry.lookup(package) is not None

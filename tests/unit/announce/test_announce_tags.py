@@ -59,7 +59,7 @@ def target(own_tag: Callable[[Package], str] | None = None) -> Target:
     return FakeTarget(
         cast("Workspace", None),
         cast("Registry", None),
-        read_version=NpmVersioning(Found({}, (), {}), (), "auto").read_version,
+        read_version=NpmVersioning(Found({}, (), {}), "auto").read_version,
         find_own_tag=own_tag,
     )
 

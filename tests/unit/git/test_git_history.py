@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ROOT = Path("/w")
 of_cargo = CargoVersioning((), {}, ROOT, "auto").read_version
-of_npm = NpmVersioning(Found({}, (), {}), (), "auto").read_version
+of_npm = NpmVersioning(Found({}, (), {}), "auto").read_version
 of_pypi = PyPIVersioning({}, ROOT, Options(), "auto").read_version
 
 

@@ -265,8 +265,8 @@ class MavenTarget(Target):
             workspace.maven.options,
             pins=workspace.maven.config.pin,
             config_file=workspace.maven.config.config_file,
-            elsewhere=workspace.elsewhere,
         )
+        self.elsewhere = workspace.elsewhere
         self.prebuilt = MavenFiles(workspace)
         is_new = registry.is_new if isinstance(registry, Repository) else None
         self.admission = Admission(is_new=is_new)

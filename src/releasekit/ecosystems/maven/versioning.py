@@ -60,7 +60,7 @@ MAX_PIECES: Final = 20
 
 
 class MavenVersioning(Versioning):
-    """What is `elsewhere` is meant for another registry; versions may stand in `config_file`."""
+    """Versions may stand in `config_file`."""
 
     def __init__(
         self,
@@ -70,20 +70,15 @@ class MavenVersioning(Versioning):
         *,
         pins: PinMode = "auto",
         config_file: Path | None = None,
-        elsewhere: Collection[PackageId] = (),
     ) -> None:
         self._projects = projects
         self._root = root
         self._options = options
         self._pins = pins
         self._config_file = root / (config_file or FILENAME)
-        self._elsewhere = elsewhere
 
     def gets_version(self, package: Package, /) -> bool:
         return not explain_private(self._projects[package.id.name])
-
-    def goes_elsewhere(self, package: Package, /) -> bool:
-        return package.id in self._elsewhere
 
     def read_version(self, package: Package, read: Read) -> str:
         """Of the POM, or of those that it inherits from by a relative path. Empty for a version

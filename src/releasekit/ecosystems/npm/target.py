@@ -105,7 +105,8 @@ class NpmTarget(Target):
         self._given_tag = config.own(Inputs).tag
         self.clients = Clients(try_out=self._try_out)
         self.composition = NpmComposition(workspace.found, workspace.packages, config.root)
-        self.versioning = NpmVersioning(workspace.found, workspace.elsewhere, config.pin)
+        self.versioning = NpmVersioning(workspace.found, config.pin)
+        self.elsewhere = workspace.elsewhere
         self._notes: list[Callable[[Sequence[PlannedPackage]], str]] = [workspace.plan_notes]
         self.prebuilt = PrebuiltTarballs(workspace.found.by_name)
         self._notes.append(self._refuse_unaccepted)

@@ -30,13 +30,13 @@ from releasekit.text.semver import VERSION
 from releasekit.text.splice import splice
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from releasekit.config.values import PinMode
     from releasekit.decided import Edge, Ranges
     from releasekit.ecosystems.npm.discover import Found
     from releasekit.git.versions import Read
-    from releasekit.model import Package, PackageId
+    from releasekit.model import Package
     from releasekit.text.toml_text import Span
 
 # A file, and the keys that lead to a string in it. In a manifest these are ("version",) or a table
@@ -92,18 +92,12 @@ class Lock:
 
 
 class NpmVersioning(Versioning):
-    """What is `elsewhere` is meant for another registry."""
-
-    def __init__(self, found: Found, elsewhere: Collection[PackageId], pins: PinMode) -> None:
+    def __init__(self, found: Found, pins: PinMode) -> None:
         self._found = found
-        self._elsewhere = elsewhere
         self._pins = pins
 
     def gets_version(self, package: Package, /) -> bool:
         return not self._found.by_name[package.id.name].is_private
-
-    def goes_elsewhere(self, package: Package, /) -> bool:
-        return package.id in self._elsewhere
 
     def read_version(self, package: Package, read: Read) -> str:
         document = parse_then(package, read)

@@ -137,6 +137,8 @@ class PyPITarget(Target):
         )
         self.composition = PyPIComposition(workspace.projects, config.root)
         self.versioning = PyPIVersioning(workspace.projects, config.root, options, config.pin)
+        named = [each.name for each in workspace.projects.values() if each.goes_to]
+        self.elsewhere = {PackageId(ECOSYSTEM, each) for each in named}
         self.prebuilt = PythonFiles(workspace)
         if index:
             self.admission = Admission(

@@ -85,9 +85,6 @@ class PyPIVersioning(Versioning):
         self._options = options
         self._pins = pins
 
-    def goes_elsewhere(self, package: Package, /) -> bool:
-        return self._projects[package.id.name].goes_to is not None
-
     def read_version(self, package: Package, read: Read) -> str:
         """Empty where only a build computes it."""
         path = package.manifest
