@@ -147,7 +147,7 @@ def test_what_a_pom_said(text: str, up: str, version: str) -> None:
     projects = {"g:a": PomProject(pom=parsed, top=ROOT, overrides={"changelist": "8"})}
     files = {ROOT / "a/pom.xml": text.encode(), ROOT / "pom.xml": up.encode()}
     found = at("maven", "g:a", "a/pom.xml")
-    of_maven = MavenVersioning(projects, ROOT, MavenOptions()).read_version
+    of_maven = MavenVersioning(projects, ROOT, MavenOptions(), ROOT, "auto").read_version
     assert of_maven(found, reading(files)) == version
     assert of_maven(found, lambda _: None) == ""
 
@@ -157,5 +157,5 @@ def test_a_pom_does_not_say_what_is_set_from_outside() -> None:
     parsed = parse_pom(parse_document(UP.encode()), ROOT / "pom.xml")
     projects = {"g:up": PomProject(pom=parsed, top=ROOT, overrides={"revision": "8"})}
     files = {ROOT / "pom.xml": UP.encode()}
-    of_maven = MavenVersioning(projects, ROOT, MavenOptions()).read_version
+    of_maven = MavenVersioning(projects, ROOT, MavenOptions(), ROOT, "auto").read_version
     assert of_maven(at("maven", "g:up", "pom.xml"), reading(files)) == ""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -55,20 +56,14 @@ _SHARED: Final = ("workspace", "package", "version")
 _MEND: Final = "run `cargo update --workspace`, and commit it"
 
 
+@dataclass(frozen=True)
 class CargoVersioning(Versioning):
     """`crates` are those of the `packages`, by name."""
 
-    def __init__(
-        self,
-        packages: Sequence[Package],
-        crates: Mapping[str, Crate],
-        root: Path,
-        pins: PinMode,
-    ) -> None:
-        self._packages = packages
-        self._crates = crates
-        self._root = root
-        self._pins = pins
+    packages: Sequence[Package]
+    crates: Mapping[str, Crate]
+    root: Path
+    pins: PinMode
 
     def read_version(self, package: Package, read: Read) -> str:
         """Its own, or that of its workspace.
@@ -88,12 +83,12 @@ class CargoVersioning(Versioning):
     def groups(self) -> Sequence[VersionGroup]:
         """https://doc.rust-lang.org/cargo/reference/workspaces.html#the-package-table"""
         members: dict[Path, list[PackageId]] = {}
-        for package in self._packages:
+        for package in self.packages:
             said = {} if package.unpublishable else read_toml(package.manifest)
             if _inherits_version(table_in(said, "package")):
-                members.setdefault(self._crates[package.id.name].workspace, []).append(package.id)
+                members.setdefault(self.crates[package.id.name].workspace, []).append(package.id)
         several = {at: ids for at, ids in members.items() if len(ids) > 1}
-        manifests = {at: (at / MANIFEST).relative_to(self._root).as_posix() for at in several}
+        manifests = {at: (at / MANIFEST).relative_to(self.root).as_posix() for at in several}
         places = {at: f"{each}: workspace.package.version" for at, each in manifests.items()}
         return [
             VersionGroup(name=places[at], packages=tuple(ids), place=places[at])
@@ -101,7 +96,7 @@ class CargoVersioning(Versioning):
         ]
 
     def list_edges(self, released: Mapping[str, str], /) -> Iterator[Edge]:
-        packages, crates = self._packages, self._crates
+        packages, crates = self.packages, self.crates
         public = {package.id for package in packages if not package.unpublishable}
         for package in packages:
             meant = {edge.on for edge in package.dependencies if not edge.private}
@@ -112,7 +107,7 @@ class CargoVersioning(Versioning):
                 there = crates[need.name].version
                 if not Requirement.parse(need.requirement).matches(Version.parse(there)):
                     continue
-                asked = _pinned(need, released.get(need.name, there), self._pins)
+                asked = _pinned(need, released.get(need.name, there), self.pins)
                 yield Edge(
                     dependent=package.id,
                     on=PackageId(ECOSYSTEM, need.name),
@@ -128,7 +123,7 @@ class CargoVersioning(Versioning):
         """A directory stands for the manifest in it."""
         if not versions:
             return WrittenVersions()
-        here = {crate.manifest.parent.resolve(): crate for crate in self._crates.values()}
+        here = {crate.manifest.parent.resolve(): crate for crate in self.crates.values()}
         homes = {at: crate.workspace.resolve() for at, crate in here.items()}
         manifests = _read_manifests({*homes, *homes.values()}, edits)
         needs = [

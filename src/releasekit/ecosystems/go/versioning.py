@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
@@ -36,25 +37,19 @@ if TYPE_CHECKING:
     from releasekit.model import Package
 
 
+@dataclass(frozen=True)
 class GoVersioning(Versioning):
     """`modules` are by path. Versions may stand in the `config_file`; `tags` is the registry where
     that goes by tags.
     """
 
-    def __init__(
-        self,
-        modules: Mapping[str, Module],
-        root: Path,
-        config_file: Path,
-        tags: TagRegistry | None = None,
-    ) -> None:
-        self._modules = modules
-        self._root = root
-        self._config_file = config_file
-        self._tags = tags
+    modules: Mapping[str, Module]
+    root: Path
+    config_file: Path
+    tags: TagRegistry | None = None
 
     def find_untold(self, package: Package, tagged: Iterable[str], /) -> str:
-        module = self._modules[package.id.name]
+        module = self.modules[package.id.name]
         if module.unpublishable != UNTOLD:
             return ""
         fitting = [
@@ -68,20 +63,20 @@ class GoVersioning(Versioning):
         )
 
     def find_own_tag(self, package: Package, /) -> str | None:
-        return self._tags.own_tag(package) if self._tags else None
+        return self.tags.own_tag(package) if self.tags else None
 
     def find_source_tag(self, package: Package, /) -> str:
         """https://go.dev/ref/mod#vcs-version"""
         top = repository_of(package.directory)
-        if self._tags or top is None:
+        if self.tags or top is None:
             return ""
         where = path_in_repository(package.directory, top)
         return tag_name(package.id.name, package.version, where)
 
     def read_version(self, package: Package, read: Read, /) -> str:
         """With its `v`."""
-        place = self._modules[package.id.name].version_place
-        path = place if isinstance(place, Path) else self._config_file
+        place = self.modules[package.id.name].version_place
+        path = place if isinstance(place, Path) else self.config_file
         data = read(path) if place else None
         if data is None:
             return ""
@@ -97,12 +92,12 @@ class GoVersioning(Versioning):
     @cached_property
     def groups(self) -> Sequence[VersionGroup]:
         members: dict[Place, list[PackageId]] = {}
-        for module in self._modules.values():
+        for module in self.modules.values():
             if not module.unpublishable:
                 members.setdefault(module.version_place, []).append(
                     PackageId(ECOSYSTEM, module.path)
                 )
-        several = {spell_place(it, self._root): ids for it, ids in members.items() if len(ids) > 1}
+        several = {spell_place(it, self.root): ids for it, ids in members.items() if len(ids) > 1}
         return [
             VersionGroup(name=place, packages=tuple(ids), place=place)
             for place, ids in several.items()
@@ -112,9 +107,9 @@ class GoVersioning(Versioning):
         """A requirement is a minimum, and another major version has another path.
         https://go.dev/ref/mod#major-version-suffixes
         """
-        for module in self._modules.values():
+        for module in self.modules.values():
             for require in module.mod.requires if not module.unpublishable else ():
-                other = self._modules.get(require.path)
+                other = self.modules.get(require.path)
                 if other is None or other is module or other.unpublishable or require.indirect:
                     continue
                 yield Edge(
@@ -127,7 +122,7 @@ class GoVersioning(Versioning):
         self, versions: Mapping[str, str], edits: Edits, /, *, ranges: Ranges
     ) -> WrittenVersions:
         del ranges  # a requirement is a minimum, and publishing raises it
-        modules, config_file = self._modules, self._config_file
+        modules, config_file = self.modules, self.config_file
         wanted: dict[Place, str] = {
             modules[path].version_place: versions[path] for path in versions
         }

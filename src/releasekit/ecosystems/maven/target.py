@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Resource, gather_all
+from releasekit.config.locations import FILENAME
 from releasekit.ecosystems.admission import Admission
 from releasekit.ecosystems.interface import Clients, Discovery, Services, Target, Trial
 from releasekit.ecosystems.maven import CENTRAL, Inputs, discover, mvn
@@ -263,8 +264,8 @@ class MavenTarget(Target):
             workspace.projects,
             workspace.root,
             workspace.maven.options,
-            pins=workspace.maven.config.pin,
-            config_file=workspace.maven.config.config_file,
+            workspace.root / (workspace.maven.config.config_file or FILENAME),
+            workspace.maven.config.pin,
         )
         self.elsewhere = workspace.elsewhere
         self.prebuilt = MavenFiles(workspace)

@@ -13,7 +13,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from releasekit.config.locations import FILENAME
 from releasekit.decided import Edge, VersionGroup
 from releasekit.ecosystems.maven import mvn, versions
 from releasekit.ecosystems.maven.discover import (
@@ -59,32 +58,24 @@ _RESOLVED: Final = frozenset({"annotationProcessorPaths", "artifactItems"})
 MAX_PIECES: Final = 20
 
 
+@dataclass(frozen=True)
 class MavenVersioning(Versioning):
     """Versions may stand in `config_file`."""
 
-    def __init__(
-        self,
-        projects: Mapping[str, PomProject],
-        root: Path,
-        options: Options,
-        *,
-        pins: PinMode = "auto",
-        config_file: Path | None = None,
-    ) -> None:
-        self._projects = projects
-        self._root = root
-        self._options = options
-        self._pins = pins
-        self._config_file = root / (config_file or FILENAME)
+    projects: Mapping[str, PomProject]
+    root: Path
+    options: Options
+    config_file: Path
+    pins: PinMode
 
     def gets_version(self, package: Package, /) -> bool:
-        return not explain_private(self._projects[package.id.name])
+        return not explain_private(self.projects[package.id.name])
 
     def read_version(self, package: Package, read: Read) -> str:
         """Of the POM, or of those that it inherits from by a relative path. Empty for a version
         that is set from outside of the POMs: no commit has it.
         """
-        today = self._projects[package.id.name]
+        today = self.projects[package.id.name]
         try:
             pom = _read_pom(package.manifest, read)
             if pom is None or pom.artifact != today.pom.artifact:
@@ -101,12 +92,12 @@ class MavenVersioning(Versioning):
         two have one, wherever that of the sibling stands. So does one that is never published, as
         the BOM of a profile, since versions are written there, too.
         """
-        by_name, root = self._projects, self._root
+        by_name, root = self.projects, self.root
         members: dict[str, list[PackageId]] = {}
         places: dict[str, str] = {}
         projects = [*by_name.values()]
         if any(each.pom.modules_of_profiles for each in projects):
-            loaded = load_projects(root, self._options, with_profiles=True)
+            loaded = load_projects(root, self.options, with_profiles=True)
             projects += [each for each in loaded if each.name not in by_name]
         for project in projects:
             place = places[project.name] = _find_version_place(project, root)
@@ -132,7 +123,7 @@ class MavenVersioning(Versioning):
         """A POM names its parent and the BOMs that it imports in one version, and what it manages
         for others.
         """
-        by_name = self._projects
+        by_name = self.projects
         for project in by_name.values():
             if explain_private(project):
                 continue
@@ -153,7 +144,7 @@ class MavenVersioning(Versioning):
                 if explain_private(by_name[name]):
                     continue
                 there = by_name[name].version
-                is_pinned = wanted == there or (self._pins == "exact" and versions.is_range(wanted))
+                is_pinned = wanted == there or (self.pins == "exact" and versions.is_range(wanted))
                 requirement = released.get(name, there) if is_pinned else wanted
                 yield Edge(
                     dependent=PackageId(ECOSYSTEM, project.name),
@@ -167,8 +158,8 @@ class MavenVersioning(Versioning):
         self, versions: Mapping[str, str], edits: Edits, /, *, ranges: Ranges
     ) -> WrittenVersions:
         del ranges  # a range says all that will do
-        wanted = VersionEdits(self._options, self._config_file, edits)
-        moved = wanted.collect(self._projects, versions)
+        wanted = VersionEdits(self.options, self.config_file, edits)
+        moved = wanted.collect(self.projects, versions)
         wanted.write()
         return WrittenVersions(moved=moved)
 

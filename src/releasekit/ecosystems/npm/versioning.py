@@ -91,13 +91,13 @@ class Lock:
         return Path(normpath(self.path.parent / where), roots.MANIFEST)
 
 
+@dataclass(frozen=True)
 class NpmVersioning(Versioning):
-    def __init__(self, found: Found, pins: PinMode) -> None:
-        self._found = found
-        self._pins = pins
+    found: Found
+    pins: PinMode
 
     def gets_version(self, package: Package, /) -> bool:
-        return not self._found.by_name[package.id.name].is_private
+        return not self.found.by_name[package.id.name].is_private
 
     def read_version(self, package: Package, read: Read) -> str:
         document = parse_then(package, read)
@@ -105,14 +105,14 @@ class NpmVersioning(Versioning):
         return text_in(document, "version") if is_this else ""
 
     def list_edges(self, released: Mapping[str, str], /) -> Iterable[Edge]:
-        return Pins(self._found, released, self._pins).list_edges()
+        return Pins(self.found, released, self.pins).list_edges()
 
     def edit(
         self, versions: Mapping[str, str], edits: Edits, /, *, ranges: Ranges
     ) -> WrittenVersions:
-        locks = _read_locks(self._found, edits)
+        locks = _read_locks(self.found, edits)
         elsewhere = {each for own in locks.values() for lock in own for each in lock.elsewhere}
-        asked = _find_asked(self._found, versions, elsewhere, ranges=ranges)
+        asked = _find_asked(self.found, versions, elsewhere, ranges=ranges)
         map_all(lambda place: _respell(place, asked[place], exact=ranges == "exact"), asked)
         files: defaultdict[Path, dict[Keys, Asked]] = defaultdict(dict)
         locked: dict[Path, tuple[Lock, list[Place]]] = {}

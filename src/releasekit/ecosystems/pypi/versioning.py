@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -76,14 +77,12 @@ _HATCH: Final = re.compile(
 _HATCH_OWN: Final = frozenset({"expression", "pattern", "search-paths"})
 
 
+@dataclass(frozen=True)
 class PyPIVersioning(Versioning):
-    def __init__(
-        self, projects: Mapping[str, PyProject], root: Path, options: Options, pins: PinMode
-    ) -> None:
-        self._projects = projects
-        self._root = root
-        self._options = options
-        self._pins = pins
+    projects: Mapping[str, PyProject]
+    root: Path
+    options: Options
+    pins: PinMode
 
     def read_version(self, package: Package, read: Read) -> str:
         """Empty where only a build computes it."""
@@ -109,9 +108,9 @@ class PyPIVersioning(Versioning):
     @cached_property
     def groups(self) -> Sequence[VersionGroup]:
         """Those whose builds take the version from one file."""
-        edits = Edits(self._root)
+        edits = Edits(self.root)
         sharing: dict[Path, list[PackageId]] = {}
-        for project in self._projects.values():
+        for project in self.projects.values():
             if "version" in project.dynamic and not project.unpublishable:
                 document = manifest.read_pyproject(project.manifest)
                 directory = project.manifest.parent
@@ -119,7 +118,7 @@ class PyPIVersioning(Versioning):
                     package = PackageId(manifest.ECOSYSTEM, project.name)
                     sharing.setdefault(found[0].resolve(), []).append(package)
         several = {path: packages for path, packages in sharing.items() if len(packages) > 1}
-        places = {path: path.relative_to(self._root).as_posix() for path in several}
+        places = {path: path.relative_to(self.root).as_posix() for path in several}
         return [
             VersionGroup(name=places[path], packages=tuple(packages), place=places[path])
             for path, packages in several.items()
@@ -129,15 +128,15 @@ class PyPIVersioning(Versioning):
         """What a build needs is no part of what users install beside the package, so it asks
         nothing of them.
         """
-        for project in self._projects.values():
+        for project in self.projects.values():
             for need in project.requirements if not project.unpublishable else ():
-                needed = self._projects.get(need.name)
+                needed = self.projects.get(need.name)
                 if needed is None or needed is project or needed.unpublishable:
                     continue
                 if need.kind not in manifest.PUBLISHED or need.requirement.url is not None:
                     continue
                 # What a build hook tells is published as it is.
-                mode = "none" if manifest.PUBLISHED[need.kind] in project.dynamic else self._pins
+                mode = "none" if manifest.PUBLISHED[need.kind] in project.dynamic else self.pins
                 version = released.get(need.name, needed.version)
                 specifier = manifest.pinned_specifier(need.requirement, version, mode)
                 yield Edge(
@@ -151,9 +150,9 @@ class PyPIVersioning(Versioning):
     def edit(
         self, versions: Mapping[str, str], edits: Edits, /, *, ranges: Ranges
     ) -> WrittenVersions:
-        projects = self._projects
+        projects = self.projects
         # All manifests, each with the directory whose lock holds for it.
-        homes = find_lock_directories(self._root, self._options)
+        homes = find_lock_directories(self.root, self.options)
         new = {name: Version(version) for name, version in versions.items()}
         owners = {project.manifest: project for project in projects.values()}
         places = {
