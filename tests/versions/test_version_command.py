@@ -302,9 +302,8 @@ def test_what_does_not_read_as_decided_is_taken_back(
     uv_workspace: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def edit_wrongly(
-        _: object, versions: Mapping[str, str], edits: Edits, *, ranges: str
+        _: object, versions: Mapping[str, str], edits: Edits, _ranges: str
     ) -> WrittenVersions:
-        del ranges
         path = uv_workspace / "packages/core/pyproject.toml"
         edits.write(path, (edits.read(path) or "").replace("1.2.0", f"{versions['acme-core']}1"))
         return WrittenVersions()

@@ -19,7 +19,7 @@ def write_versions(
 ) -> set[str]:
     """The files it edits, by their paths in the workspace."""
     edits = Edits(root)
-    target.versioning.edit(versions, edits, ranges=ranges)
+    target.versioning.edit(versions, edits, ranges)
     changes = edits.list_changes()
     for path, data in changes.items():
         assert data is not None

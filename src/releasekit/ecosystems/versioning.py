@@ -67,12 +67,7 @@ class Versioning:
         return ()
 
     def edit(
-        self,
-        _versions: Mapping[str, str],
-        _edits: Edits,
-        /,
-        *,
-        ranges: Ranges,  # noqa: ARG002
+        self, _versions: Mapping[str, str], _edits: Edits, _ranges: Ranges, /
     ) -> WrittenVersions:
         """Write the next versions of packages, by canonical name, and bring along what stands here:
         requirements on these packages that exclude them, and lock files.

@@ -80,7 +80,7 @@ def edit(decided: Decided, targets: Mapping[str, Target]) -> Edited:
 
     def edit_target(name: str) -> WrittenVersions:
         versions = {bump.package.name: bump.new for bump in bumps if bump.package.ecosystem == name}
-        return targets[name].versioning.edit(versions, edits, ranges=ranges)
+        return targets[name].versioning.edit(versions, edits, ranges)
 
     written = map_all(edit_target, targets)
     by_tag = frozenset().union(*(each.by_tag for each in written))

@@ -326,7 +326,7 @@ def test_what_repeats_a_version_by_chance_keeps_it(tmp_path: Path) -> None:
     }
     write(tmp_path, files)
     versions, edits = {"g:top": "1.3.0", "g:lib": "1.3.0"}, Edits(tmp_path.resolve())
-    written = find(tmp_path).versioning.edit(versions, edits, ranges="raise")
+    written = find(tmp_path).versioning.edit(versions, edits, "raise")
     moved = ("g:closed", "g:inherits", "g:it", "g:named", "g:needing", "g:repeats")
     assert written.moved == {PackageId("maven", name): "1.3.0" for name in moved}
     assert_written(tmp_path, files, {"top": "1.3.0", "lib": "1.3.0"}, Options())

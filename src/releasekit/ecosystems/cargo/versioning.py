@@ -117,9 +117,7 @@ class CargoVersioning(Versioning):
                     optional=need.optional,
                 )
 
-    def edit(
-        self, versions: Mapping[str, str], edits: Edits, /, *, ranges: Ranges
-    ) -> WrittenVersions:
+    def edit(self, versions: Mapping[str, str], edits: Edits, ranges: Ranges, /) -> WrittenVersions:
         """A directory stands for the manifest in it."""
         if not versions:
             return WrittenVersions()

@@ -119,9 +119,9 @@ class GoVersioning(Versioning):
                 )
 
     def edit(
-        self, versions: Mapping[str, str], edits: Edits, /, *, ranges: Ranges
+        self, versions: Mapping[str, str], edits: Edits, _ranges: Ranges, /
     ) -> WrittenVersions:
-        del ranges  # a requirement is a minimum, and publishing raises it
+        """A requirement is a minimum, which publishing raises."""
         modules, config_file = self.modules, self.config_file
         wanted: dict[Place, str] = {
             modules[path].version_place: versions[path] for path in versions

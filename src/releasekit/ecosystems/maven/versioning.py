@@ -155,9 +155,9 @@ class MavenVersioning(Versioning):
                 )
 
     def edit(
-        self, versions: Mapping[str, str], edits: Edits, /, *, ranges: Ranges
+        self, versions: Mapping[str, str], edits: Edits, _ranges: Ranges, /
     ) -> WrittenVersions:
-        del ranges  # a range says all that will do
+        """Ranges stay as they are: one says all that will do."""
         wanted = VersionEdits(self.options, self.config_file, edits)
         moved = wanted.collect(self.projects, versions)
         wanted.write()

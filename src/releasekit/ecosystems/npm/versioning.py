@@ -107,9 +107,7 @@ class NpmVersioning(Versioning):
     def list_edges(self, released: Mapping[str, str], /) -> Iterable[Edge]:
         return Pins(self.found, released, self.pins).list_edges()
 
-    def edit(
-        self, versions: Mapping[str, str], edits: Edits, /, *, ranges: Ranges
-    ) -> WrittenVersions:
+    def edit(self, versions: Mapping[str, str], edits: Edits, ranges: Ranges, /) -> WrittenVersions:
         locks = _read_locks(self.found, edits)
         elsewhere = {each for own in locks.values() for lock in own for each in lock.elsewhere}
         asked = _find_asked(self.found, versions, elsewhere, ranges=ranges)

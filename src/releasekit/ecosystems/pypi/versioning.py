@@ -147,9 +147,7 @@ class PyPIVersioning(Versioning):
                     admits=partial(SpecifierSet(specifier).contains, prereleases=True),
                 )
 
-    def edit(
-        self, versions: Mapping[str, str], edits: Edits, /, *, ranges: Ranges
-    ) -> WrittenVersions:
+    def edit(self, versions: Mapping[str, str], edits: Edits, ranges: Ranges, /) -> WrittenVersions:
         projects = self.projects
         # All manifests, each with the directory whose lock holds for it.
         homes = find_lock_directories(self.root, self.options)
