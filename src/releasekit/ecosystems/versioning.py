@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from releasekit.decided import Edge, Ranges, VersionGroup
+    from releasekit.decided import Edge, Ranges
     from releasekit.git.versions import Read
     from releasekit.host.edits import Edits
     from releasekit.model import Package, PackageId
@@ -55,9 +55,9 @@ class Versioning:
         return ""
 
     @cached_property
-    def groups(self) -> Sequence[VersionGroup]:
-        """The packages whose version stands in one place."""
-        return ()
+    def groups(self) -> Mapping[str, Sequence[PackageId]]:
+        """By the place where it stands, the packages that share a version."""
+        return {}
 
     def list_edges(self, _released: Mapping[str, str], /) -> Iterable[Edge]:
         """What the published files of each package ask of others here, as their manifests and

@@ -153,7 +153,7 @@ async def _collect(scope: Scope, title: str) -> Collected:
 def _list_candidates(scope: Scope) -> list[Candidate]:
     config, targets = scope.config, scope.targets
     labels = choose_labels(config.versioning, scope.versioned, scope.branch, is_part=scope.is_part)
-    groups = (it.packages for each in targets.values() for it in each.versioning.groups)
+    groups = (ids for each in targets.values() for ids in each.versioning.groups.values())
     # No manifest and no path can hold a NUL.
     shared = {
         package: replace(package, name=f"\0{number}")

@@ -162,9 +162,9 @@ def _list_groups(
         yield VersionGroup(name=name, packages=members, kind=group.kind)
     known = frozenset(packages)
     for target in targets.values():
-        for shared in target.versioning.groups:
-            members = tuple(package for package in shared.packages if package in known)
-            yield replace(shared, packages=members)
+        for place, sharing in target.versioning.groups.items():
+            members = tuple(package for package in sharing if package in known)
+            yield VersionGroup(name=place, packages=members, place=place)
 
 
 def read_chosen(

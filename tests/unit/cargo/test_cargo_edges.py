@@ -11,8 +11,11 @@ from releasekit.ecosystems.cargo.versioning import CargoVersioning
 from unit.cargo.test_cargo_discover import CRATES_IO, crate, found_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from releasekit.config.values import PinMode
-    from releasekit.decided import Edge, VersionGroup
+    from releasekit.decided import Edge
+    from releasekit.model import PackageId
 
 
 def edges(root: Path, need: Need, pins: PinMode = "auto") -> list[Edge]:
@@ -68,24 +71,25 @@ def test_what_is_not_of_this_workspace_or_only_for_tests_makes_no_edge(
     assert edges(tmp_path, asked) == []
 
 
-def shared(root: Path, **manifests: str) -> list[VersionGroup]:
+def shared(root: Path, **manifests: str) -> Mapping[str, Sequence[PackageId]]:
     crates = [crate(root, name) for name in manifests]
     for each, text in zip(crates, manifests.values(), strict=True):
         each.manifest.parent.mkdir()
         each.manifest.write_text(f'[package]\nname = "{each.name}"\n{text}\n')
     packages = found_of(root, crates, CRATES_IO)
     by_name = {each.name: each for each in crates}
-    return list(CargoVersioning(packages, by_name, root, "auto").groups)
+    return CargoVersioning(packages, by_name, root, "auto").groups
 
 
 def test_crates_that_inherit_the_version_of_their_workspace_share_it(tmp_path: Path) -> None:
     root = tmp_path.resolve()
     inherits = "version.workspace = true"
-    (group,) = shared(root, a=inherits, b="version = { workspace = true }", c='version = "1.0.0"')
-    assert [package.name for package in group.packages] == ["a", "b"]
-    assert (group.kind, group.place) == ("fixed", "Cargo.toml: workspace.package.version")
+    found = shared(root, a=inherits, b="version = { workspace = true }", c='version = "1.0.0"')
+    ((place, group),) = found.items()
+    assert [package.name for package in group] == ["a", "b"]
+    assert place == "Cargo.toml: workspace.package.version"
 
 
 def test_a_crate_alone_shares_with_nobody(tmp_path: Path) -> None:
     inherits = "version.workspace = true"
-    assert shared(tmp_path.resolve(), a=inherits, b='version = "1.0.0"') == []
+    assert shared(tmp_path.resolve(), a=inherits, b='version = "1.0.0"') == {}

@@ -53,12 +53,12 @@ def test_modules_share_the_version_that_they_find_in_one_place(tmp_path: Path) -
         three__go_mod="module a.b/m/three\n",
     )
     options = Options(version_file="VERSION", versions={"three": "1.2.0"})
-    (group,) = make_versioning(find_modules(root, options), root).groups
-    assert [package.name for package in group.packages] == ["a.b/m", "a.b/m/one"]
-    assert group.place == "VERSION"
+    ((place, group),) = make_versioning(find_modules(root, options), root).groups.items()
+    assert [package.name for package in group] == ["a.b/m", "a.b/m/one"]
+    assert place == "VERSION"
 
 
 def test_modules_share_the_version_of_the_option(tmp_path: Path) -> None:
     root = write(tmp_path, go_mod="module a.b/m\n", one__go_mod="module a.b/m/one\n")
-    (group,) = make_versioning(find_modules(root, Options(version="1.2.0")), root).groups
-    assert group.place == "releasekit.toml: go.version"
+    groups = make_versioning(find_modules(root, Options(version="1.2.0")), root).groups
+    assert list(groups) == ["releasekit.toml: go.version"]

@@ -69,7 +69,7 @@ def test_what_users_never_resolve_makes_no_edge(tmp_path: Path, scope: str) -> N
 def places(root: Path) -> dict[str, list[str]]:
     by_name = {each.name: each for each in projects(root).values()}
     groups = MavenVersioning(by_name, root.resolve(), Options(), root, "auto").groups
-    return {group.place: [each.name[2:] for each in group.packages] for group in groups}
+    return {place: [each.name[2:] for each in sharing] for place, sharing in groups.items()}
 
 
 def test_children_share_the_version_of_their_parent(tmp_path: Path) -> None:

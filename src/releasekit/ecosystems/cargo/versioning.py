@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
-from releasekit.decided import Edge, VersionGroup
+from releasekit.decided import Edge
 from releasekit.ecosystems.cargo.composition import parse_then
 from releasekit.ecosystems.cargo.discover import ECOSYSTEM, KINDS
 from releasekit.ecosystems.cargo.requirements import Requirement, edit_requirement
@@ -80,20 +80,18 @@ class CargoVersioning(Versioning):
         return text_in(table_in(table_in(shared, "workspace"), "package"), "version")
 
     @cached_property
-    def groups(self) -> Sequence[VersionGroup]:
+    def groups(self) -> Mapping[str, Sequence[PackageId]]:
         """https://doc.rust-lang.org/cargo/reference/workspaces.html#the-package-table"""
         members: dict[Path, list[PackageId]] = {}
         for package in self.packages:
             said = {} if package.unpublishable else read_toml(package.manifest)
             if _inherits_version(table_in(said, "package")):
                 members.setdefault(self.crates[package.id.name].workspace, []).append(package.id)
-        several = {at: ids for at, ids in members.items() if len(ids) > 1}
-        manifests = {at: (at / MANIFEST).relative_to(self.root).as_posix() for at in several}
-        places = {at: f"{each}: workspace.package.version" for at, each in manifests.items()}
-        return [
-            VersionGroup(name=places[at], packages=tuple(ids), place=places[at])
-            for at, ids in several.items()
-        ]
+        return {
+            f"{(at / MANIFEST).relative_to(self.root).as_posix()}: workspace.package.version": ids
+            for at, ids in members.items()
+            if len(ids) > 1
+        }
 
     def list_edges(self, released: Mapping[str, str], /) -> Iterator[Edge]:
         packages, crates = self.packages, self.crates

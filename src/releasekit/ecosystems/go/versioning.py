@@ -8,7 +8,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from releasekit.decided import Edge, VersionGroup
+from releasekit.decided import Edge
 from releasekit.ecosystems.go import paths
 from releasekit.ecosystems.go.discover import (
     ECOSYSTEM,
@@ -90,18 +90,14 @@ class GoVersioning(Versioning):
             return ""
 
     @cached_property
-    def groups(self) -> Sequence[VersionGroup]:
+    def groups(self) -> Mapping[str, Sequence[PackageId]]:
         members: dict[Place, list[PackageId]] = {}
         for module in self.modules.values():
             if not module.unpublishable:
                 members.setdefault(module.version_place, []).append(
                     PackageId(ECOSYSTEM, module.path)
                 )
-        several = {spell_place(it, self.root): ids for it, ids in members.items() if len(ids) > 1}
-        return [
-            VersionGroup(name=place, packages=tuple(ids), place=place)
-            for place, ids in several.items()
-        ]
+        return {spell_place(it, self.root): ids for it, ids in members.items() if len(ids) > 1}
 
     def list_edges(self, _released: Mapping[str, str], /) -> Iterator[Edge]:
         """A requirement is a minimum, and another major version has another path.

@@ -13,7 +13,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from releasekit.decided import Edge, VersionGroup
+from releasekit.decided import Edge
 from releasekit.ecosystems.maven import mvn, versions
 from releasekit.ecosystems.maven.discover import (
     ECOSYSTEM,
@@ -87,7 +87,7 @@ class MavenVersioning(Versioning):
         return "" if "${" in version else version
 
     @cached_property
-    def groups(self) -> Sequence[VersionGroup]:
+    def groups(self) -> Mapping[str, Sequence[PackageId]]:
         """A POM that requires a sibling in its own version, as `${project.version}`, says that the
         two have one, wherever that of the sibling stands. So does one that is never published, as
         the BOM of a profile, since versions are written there, too.
@@ -113,11 +113,7 @@ class MavenVersioning(Versioning):
                     if into and own and into != own:
                         members[into] += members.pop(own)
                         first |= {each: into for each, it in first.items() if it == own}
-        return [
-            VersionGroup(name=place, packages=tuple(ids), place=place)
-            for place, ids in members.items()
-            if len(ids) > 1
-        ]
+        return {place: ids for place, ids in members.items() if len(ids) > 1}
 
     def list_edges(self, released: Mapping[str, str], /) -> Iterator[Edge]:
         """A POM names its parent and the BOMs that it imports in one version, and what it manages

@@ -15,7 +15,7 @@ from packaging.specifiers import Specifier, SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from releasekit.decided import Edge, VersionGroup
+from releasekit.decided import Edge
 from releasekit.ecosystems.pypi import manifest
 from releasekit.ecosystems.pypi.composition import list_maturin_crates
 from releasekit.ecosystems.pypi.roots import find_lock_directories
@@ -106,7 +106,7 @@ class PyPIVersioning(Versioning):
             return ""
 
     @cached_property
-    def groups(self) -> Sequence[VersionGroup]:
+    def groups(self) -> Mapping[str, Sequence[PackageId]]:
         """Those whose builds take the version from one file."""
         edits = Edits(self.root)
         sharing: dict[Path, list[PackageId]] = {}
@@ -117,12 +117,11 @@ class PyPIVersioning(Versioning):
                 if found := find_version(document, directory, lambda path: edits.read(path) or ""):
                     package = PackageId(manifest.ECOSYSTEM, project.name)
                     sharing.setdefault(found[0].resolve(), []).append(package)
-        several = {path: packages for path, packages in sharing.items() if len(packages) > 1}
-        places = {path: path.relative_to(self.root).as_posix() for path in several}
-        return [
-            VersionGroup(name=places[path], packages=tuple(packages), place=places[path])
-            for path, packages in several.items()
-        ]
+        return {
+            path.relative_to(self.root).as_posix(): packages
+            for path, packages in sharing.items()
+            if len(packages) > 1
+        }
 
     def list_edges(self, released: Mapping[str, str], /) -> Iterator[Edge]:
         """What a build needs is no part of what users install beside the package, so it asks
