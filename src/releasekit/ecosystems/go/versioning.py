@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING
 
 from releasekit.decided import Edge
 from releasekit.ecosystems.go import paths
-from releasekit.ecosystems.go.discover import (
-    ECOSYSTEM,
-    UNTOLD,
-    find_in_file,
-    spell_place,
-    with_v,
-)
+from releasekit.ecosystems.go.discover import ECOSYSTEM, UNTOLD, find_in_file, spell_place, with_v
 from releasekit.ecosystems.go.release import tag_name
 from releasekit.ecosystems.go.source import path_in_repository
 from releasekit.ecosystems.versioning import Versioning, WrittenVersions

@@ -5,11 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from releasekit.ecosystems.maven import Options
-from releasekit.ecosystems.maven.discover import (
-    explain_private,
-    find_pom,
-    load_projects,
-)
+from releasekit.ecosystems.maven.discover import explain_private, find_pom, load_projects
 from releasekit.ecosystems.maven.document import MAX_BYTES
 from releasekit.ecosystems.maven.pom import read_pom
 from releasekit.host.files import follow, read_file

@@ -19,11 +19,7 @@ from releasekit.ecosystems.maven.build import (
     overlay_prebuilt,
 )
 from releasekit.ecosystems.maven.composition import MavenComposition
-from releasekit.ecosystems.maven.destination import (
-    find_named_registry,
-    is_central,
-    refuse_diverted,
-)
+from releasekit.ecosystems.maven.destination import find_named_registry, is_central, refuse_diverted
 from releasekit.ecosystems.maven.discover import load_projects
 from releasekit.ecosystems.maven.document import MAX_BYTES, parse_document
 from releasekit.ecosystems.maven.layout import (

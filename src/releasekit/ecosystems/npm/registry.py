@@ -521,10 +521,7 @@ class NpmAttesting:
         return wish if isinstance(wish, bool) else None
 
     def statement(self, package: Package, artifact: Artifact, job: Job) -> bytes:
-        from releasekit.provenance.statement import (  # noqa: PLC0415 - only to sign
-            Subject,
-            npm_provenance,
-        )
+        from releasekit.provenance.statement import Subject, npm_provenance  # noqa: PLC0415 - only to sign
 
         # As npm's clients expect it: https://github.com/npm/npm-package-arg (toPurl)
         name = f"pkg:npm/{package.id.name.replace('@', '%40')}@{package.version}"

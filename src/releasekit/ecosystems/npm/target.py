@@ -22,14 +22,7 @@ from releasekit.ecosystems.interface import (
     Trial,
     list_warnings,
 )
-from releasekit.ecosystems.npm import (
-    NPMJS,
-    Inputs,
-    discover,
-    document,
-    pin,
-    tarball,
-)
+from releasekit.ecosystems.npm import NPMJS, Inputs, discover, document, pin, tarball
 from releasekit.ecosystems.npm.composition import NpmComposition
 from releasekit.ecosystems.npm.destination import find_named_registry, is_same_registry
 from releasekit.ecosystems.npm.directory_layout import PackumentDirectory

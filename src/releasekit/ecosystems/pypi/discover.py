@@ -15,12 +15,7 @@ from packaging.utils import canonicalize_name
 
 from releasekit.ecosystems.pypi import manifest
 from releasekit.ecosystems.pypi.destination import UvSettings, find_named_registry
-from releasekit.ecosystems.pypi.manifest import (
-    ECOSYSTEM,
-    MANIFEST,
-    Unread,
-    is_exact,
-)
+from releasekit.ecosystems.pypi.manifest import ECOSYSTEM, MANIFEST, Unread, is_exact
 from releasekit.ecosystems.pypi.roots import (
     find_manifests,
     find_named_manifests,

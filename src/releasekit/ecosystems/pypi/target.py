@@ -61,25 +61,12 @@ from releasekit.ecosystems.shared.packages import not_a_package
 from releasekit.ecosystems.shared.tools import find_tool
 from releasekit.errors import BuildFailed, CommandFailed, PlanError, map_all
 from releasekit.host.scratch import scratch
-from releasekit.model import (
-    Dependency,
-    DependencyKind,
-    PackageId,
-    PackageWarning,
-    WarningName,
-)
+from releasekit.model import Dependency, DependencyKind, PackageId, PackageWarning, WarningName
 from releasekit.problems import Problem
 from releasekit.report.text import few
 
 if TYPE_CHECKING:
-    from collections.abc import (
-        Awaitable,
-        Callable,
-        Iterable,
-        Iterator,
-        Mapping,
-        Sequence,
-    )
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from packaging.metadata import RawMetadata
