@@ -353,8 +353,8 @@ class FakeTarget(Target):
         self.composition, self.versioning = Composition(), Versioning()
         parts = (self, self.composition, self.versioning)
         for name, each in given.items():
-            if each is not None and hasattr(self.admission, name):
-                self.admission = replace(self.admission, **{name: cast("Any", each)})
+            if each is not None and hasattr(self.preflight, name):
+                self.preflight = replace(self.preflight, **{name: cast("Any", each)})
             elif each is not None and hasattr(self.clients, name):
                 self.clients = replace(self.clients, **{name: cast("Any", each)})
             elif each is not None:

@@ -27,9 +27,9 @@ from integration.servers import PASSWORD, USERNAME, free_port, recorded
 from integration.tools import require_tool
 from releasekit.aio import Group
 from releasekit.ecosystems import ECOSYSTEMS
-from releasekit.ecosystems.admission import RightsFound
 from releasekit.ecosystems.folders import discovery
 from releasekit.ecosystems.interface import Services, Target
+from releasekit.ecosystems.preflight import RightsFound
 from releasekit.errors import Denied, Transient
 from releasekit.host.process import Processes
 from releasekit.http.client import http_client
@@ -170,8 +170,8 @@ def test_wrong_credentials_are_denied_without_being_shown(place: Place) -> None:
 
 def rights(place: Place, *, proving: bool = True) -> RightsFound:
     async def use(target: Target, packages: list[Package]) -> RightsFound:
-        assert target.admission.rights is not None
-        return await target.admission.rights.find_rights(packages, proving=proving)
+        assert target.preflight.rights is not None
+        return await target.preflight.rights.find_rights(packages, proving=proving)
 
     return place.run(use)
 

@@ -23,7 +23,7 @@ from releasekit.announce.tags import pending_tag, plan_tags, push_tags
 from releasekit.announced import Announcement, Status
 from releasekit.config.declaration import PREFIX
 from releasekit.config.inputs import FORGE_TOKEN
-from releasekit.ecosystems.admission import RightsFound
+from releasekit.ecosystems.preflight import RightsFound
 from releasekit.errors import ConfigError, MissingCredentials, PackageError
 from releasekit.host.ci import JOB_BEARER
 from releasekit.host.forges import API, split_remote
@@ -70,7 +70,7 @@ class PostRelease:
     services: Services
 
     async def find_rights(self, packages: Sequence[Package], *, proving: bool) -> RightsFound:
-        """Implements `admission.Rights`, for the tags that are to be pushed here: those without a
+        """Implements `preflight.Rights`, for the tags that are to be pushed here: those without a
         commit are pushed by their registry.
         """
         wanted = {

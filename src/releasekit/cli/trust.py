@@ -15,7 +15,7 @@ from releasekit.cli.request_log import say_busy
 from releasekit.cli.session import open_command, open_targets, open_workspace, refuse_foreign
 from releasekit.cli.terminal import Terminal
 from releasekit.config.values import WORKFLOW
-from releasekit.ecosystems.admission import Publisher, TrustState
+from releasekit.ecosystems.preflight import Publisher, TrustState
 from releasekit.errors import ConfigError, PackageError
 from releasekit.git.remote import Remote
 from releasekit.host.files import repository_of
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from releasekit.cli.session import Session
     from releasekit.config.config import Config
-    from releasekit.ecosystems.admission import Trust
     from releasekit.ecosystems.interface import Registry
+    from releasekit.ecosystems.preflight import Trust
     from releasekit.git.settings import GitSettings
     from releasekit.model import Package
 
@@ -96,12 +96,12 @@ async def run(config: Config, session: Session) -> int:
         rows = await gather_all(
             _find(each, trust, targets[each.id.ecosystem].registry, job)
             for each in sorted(chosen, key=lambda each: each.id)
-            if (trust := targets[each.id.ecosystem].admission.trust)
+            if (trust := targets[each.id.ecosystem].preflight.trust)
         )
         if inputs.write and await _may_add(rows, job, lacking, session):
             rows = await gather_all(map(_add, rows))
     others = {
-        each.id.ecosystem for each in chosen if targets[each.id.ecosystem].admission.trust is None
+        each.id.ecosystem for each in chosen if targets[each.id.ecosystem].preflight.trust is None
     }
     missing = [each for each in rows if not (each.is_trusting or each.state.hidden)]
     hidden = [str(each.package.id) for each in rows if each.state.hidden and not each.is_trusting]

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Literal, Protocol, Self, TypeVar
 
 from releasekit.aio import Resource, uncancellable
-from releasekit.ecosystems.admission import Admission
 from releasekit.ecosystems.composition import Composition
+from releasekit.ecosystems.preflight import Preflight
 from releasekit.ecosystems.versioning import Versioning
 from releasekit.git.settings import GitSettings
 from releasekit.host.ci import CI
@@ -297,7 +297,7 @@ class Target:
     builds_from_commit: bool = False
     # Packages whose files name another registry than this one, which knows nothing of them.
     elsewhere: Collection[PackageId] = frozenset()
-    admission: Admission = Admission()
+    preflight: Preflight = Preflight()
     clients: Clients = Clients()
     composition: Composition = Composition()
     versioning: Versioning = Versioning()

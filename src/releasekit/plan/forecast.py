@@ -39,8 +39,8 @@ def with_limits(
     limited: dict[PackageId, float] = {}
     for name, target in targets.items():
         own = [each for each in plan.packages if each.package.id.ecosystem == name]
-        limited |= target.admission.find_earliest(own)
-        for package, warning in target.admission.find_excess(own).items():
+        limited |= target.preflight.find_earliest(own)
+        for package, warning in target.preflight.find_excess(own).items():
             found[package].append(warning)
     earliest = _find_earliest(plan.packages, limited, targets)
     least = minutes(max(earliest.values(), default=0.0))
@@ -67,7 +67,7 @@ def _find_earliest(
         if each.action in SENT:
             package = each.package
             shown = (
-                earliest[need.on] + targets[need.on.ecosystem].admission.shows_after_s
+                earliest[need.on] + targets[need.on.ecosystem].preflight.shows_after_s
                 for need in package.dependencies
                 if need.on in earliest
             )
@@ -84,6 +84,6 @@ def _list_ends(
     if job is not None:
         after = minutes(job.left_s).removesuffix(" 0 min")
         yield job.left_s, f"{job.by} ends its job after {after}: run it again for the rest"
-    if target.admission.token_ends is not None:
-        left_s, what = target.admission.token_ends - time.time(), place(target.registry.url)
+    if target.preflight.token_ends is not None:
+        left_s, what = target.preflight.token_ends - time.time(), place(target.registry.url)
         yield left_s, f"the token for {what} ends in {minutes(left_s)}: give one that lasts longer"

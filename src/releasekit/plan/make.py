@@ -240,7 +240,7 @@ async def make_plan(
     nowhere = {
         package.id: package
         for package in unreleased
-        if (is_new := targets[package.id.ecosystem].admission.is_new) is not None
+        if (is_new := targets[package.id.ecosystem].preflight.is_new) is not None
         and is_new(package.id)
     }
     refuse_unreleased(planned, nowhere)
@@ -518,7 +518,7 @@ def find_unreleased(
     needs = {
         need.on: everything[need.on]
         for package in chosen
-        if targets[package.id.ecosystem].admission.is_new is not None
+        if targets[package.id.ecosystem].preflight.is_new is not None
         for need in package.elsewhere
         if need.on in everything and need.kind is not DependencyKind.DEV
     }

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
-from releasekit.ecosystems.admission import RightsFound
+from releasekit.ecosystems.preflight import RightsFound
 from releasekit.errors import PlanError, Transient, join_errors
 from releasekit.model import SENT
 from releasekit.problems import Problem
@@ -17,8 +17,8 @@ from releasekit.report.text import few, without_name
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from releasekit.ecosystems.admission import Rights
     from releasekit.ecosystems.interface import Target
+    from releasekit.ecosystems.preflight import Rights
     from releasekit.model import Package, Plan
 
 # How many packages a message names, which all need the same.
@@ -30,7 +30,7 @@ async def refuse_unentitled(
 ) -> Plan:
     """`plan`, with notes on what is not known. Raises PlanError for all packages that their
     registries surely refuse, or `tags` does, one for each cause, and PackageError where one of
-    these does not answer a run that is `proving`, as in `admission.Rights`.
+    these does not answer a run that is `proving`, as in `preflight.Rights`.
     """
 
     async def find(rights: Rights, own: Sequence[Package]) -> RightsFound:
@@ -46,7 +46,7 @@ async def refuse_unentitled(
     asked = [(tags, sent)]
     for name, target in targets.items():
         asked.append(
-            (target.admission.rights, [each for each in sent if each.id.ecosystem == name])
+            (target.preflight.rights, [each for each in sent if each.id.ecosystem == name])
         )
     answers = await gather_all(find(rights, own) for rights, own in asked if rights and own)
     causes: dict[tuple[str, str], list[str]] = {}

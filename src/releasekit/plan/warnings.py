@@ -143,11 +143,11 @@ def _of_names(
     if (
         planned.action in SENT
         and not planned.begun
-        and target.admission.is_new is not None
-        and target.admission.is_new(planned.package.id)
+        and target.preflight.is_new is not None
+        and target.preflight.is_new(planned.package.id)
     ):
         doubt = planned.package.doubt or _doubt_of_root(
-            planned.package, target.admission.is_new, below
+            planned.package, target.preflight.is_new, below
         )
         yield PackageWarning(
             name=WarningName.NEW_NAME,
@@ -277,8 +277,8 @@ def _of_excluded(
         for need in ranged
         if need.kind not in {DependencyKind.OPTIONAL, DependencyKind.DEV}
         and need.on in new
-        and target.admission.is_new is not None
-        and target.admission.is_new(need.on)
+        and target.preflight.is_new is not None
+        and target.preflight.is_new(need.on)
     ]
     yield PackageWarning(
         name=WarningName.EXCLUDED_SIBLING,

@@ -151,10 +151,10 @@ def test_more_features_are_for_crates_that_were_granted_them(
     monkeypatch.setattr(SparseRegistry, "is_new", lambda _, package: package.name == "acme")
     with pytest.raises(PlanError, match=r"has 301 entries, but crates\.io accepts at most 300"):
         target.plan_notes(planned)
-    assert not target.admission.find_excess(planned)
+    assert not target.preflight.find_excess(planned)
     monkeypatch.setattr(SparseRegistry, "is_new", lambda *_: False)
     target.plan_notes(planned)
-    (warning,) = target.admission.find_excess(planned).values()
+    (warning,) = target.preflight.find_excess(planned).values()
     assert warning.name == "over-limit"
     assert warning.message.endswith(
         "has 301 entries, but crates.io accepts at most 300, unless it has raised the limit for "
@@ -169,7 +169,7 @@ def test_all_limits_that_may_have_been_raised_are_in_one_warning(
     both = {"a": [f"f{at}" for at in range(301)], "b": [f"f{at}" for at in range(302)]}
     target, planned = planning(tmp_path, read(tmp_path, features=both), CRATES_IO_INDEX)
     monkeypatch.setattr(SparseRegistry, "is_new", lambda *_: False)
-    (warning,) = target.admission.find_excess(planned).values()
+    (warning,) = target.preflight.find_excess(planned).values()
     assert "features.a has 301 entries" in warning.message
     assert "features.b has 302 entries" in warning.message
 

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from pathlib import Path
 
-    from releasekit.ecosystems.admission import RightsFound
     from releasekit.ecosystems.interface import Target
+    from releasekit.ecosystems.preflight import RightsFound
 
 T = TypeVar("T")
 
@@ -249,8 +249,8 @@ def test_a_crate_is_new_only_where_the_index_says_so(
     async def use(target: Target) -> bool:
         with contextlib.suppress(Transient):
             await target.registry.lookup(package())
-        assert target.admission.is_new is not None
-        return target.admission.is_new(package().id)
+        assert target.preflight.is_new is not None
+        return target.preflight.is_new(package().id)
 
     assert using(tmp_path, use, lambda _: httpx.Response(status), place="") is is_new
 
@@ -387,10 +387,10 @@ def test_an_index_without_uploads_can_be_read(
 
     async def use(target: Target) -> RightsFound:
         assert await target.registry.lookup(package()) is None
-        assert target.admission.rights is not None
+        assert target.preflight.rights is not None
         with pytest.raises(Rejected, match="takes no uploads"):
             await target.registry.upload(package(), [artifact])
-        return await target.admission.rights.find_rights([package()], proving=False)
+        return await target.preflight.rights.find_rights([package()], proving=False)
 
     found = using(tmp_path, use, answer)
     assert "has no `api`" in str(found.denied[package().id])
@@ -543,8 +543,8 @@ def denied(
     async def use(target: Target) -> Mapping[PackageId, PackageError]:
         for each in crates if not more.get("place") else ():
             await target.registry.lookup(each)
-        assert target.admission.rights is not None
-        found = await target.admission.rights.find_rights(crates, proving=True)
+        assert target.preflight.rights is not None
+        found = await target.preflight.rights.find_rights(crates, proving=True)
         assert bool(found.note) == ("environ" not in more and not more.get("place"))
         return found.denied
 

@@ -157,11 +157,11 @@ def test_tags_tell_whether_what_is_hardly_meant_is_new(place: Place) -> None:
     git(place.forge.bare, "tag", "core/v0.9.0", "main")
 
     async def use(target: Target, packages: list[Package]) -> list[str]:
-        assert target.admission.is_new is not None
+        assert target.preflight.is_new is not None
         for package in packages:
             doubt = "" if short(package) == "lone" else "lies in a directory called `examples`"
             assert await target.registry.lookup(replace(package, doubt=doubt)) is None
-        return [short(package) for package in packages if target.admission.is_new(package.id)]
+        return [short(package) for package in packages if target.preflight.is_new(package.id)]
 
     assert place.run(use) == ["text"]
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from releasekit.ecosystems.admission import RightsFound
 from releasekit.ecosystems.maven import CENTRAL, Options, layout, portal
 from releasekit.ecosystems.maven.portal import Portal
+from releasekit.ecosystems.preflight import RightsFound
 from releasekit.ecosystems.shared.artifacts import digested
 from releasekit.errors import Denied, PackageError, PlanError, Rejected, Transient
 from releasekit.model import Action, Artifact, Package, PackageId, PlannedPackage
@@ -288,7 +288,7 @@ def find_excess(root: Path, *steps: PlannedPackage, place: str) -> set[str]:
     """The warnings about these."""
 
     async def use(target: Target, _: Package) -> set[str]:
-        warnings = target.admission.find_excess(steps)
+        warnings = target.preflight.find_excess(steps)
         assert warnings.keys() in (set(), {each.package.id for each in steps})
         return {each.message for each in warnings.values()}
 

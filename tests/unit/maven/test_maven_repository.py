@@ -130,10 +130,10 @@ def test_the_name_of_what_is_hardly_meant_is_asked_for(
         server.files[METADATA] = b"<metadata/>"
 
     async def use(target: Target, package: Package) -> bool:
-        assert target.admission.is_new is not None
+        assert target.preflight.is_new is not None
         for _ in range(2):
             assert await target.registry.lookup(replace(package, doubt=doubt)) is None
-        return target.admission.is_new(package.id)
+        return target.preflight.is_new(package.id)
 
     assert using(server, root, use, max_retries=0) is bool(new)
     asked = [request.url.path for request in server.requests]

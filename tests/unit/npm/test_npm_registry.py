@@ -12,11 +12,11 @@ import pytest
 import fakes
 from javascript import package, tarball
 from releasekit.ecosystems import ECOSYSTEMS
-from releasekit.ecosystems.admission import RightsFound
 from releasekit.ecosystems.folders import discovery
 from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.npm import Inputs
 from releasekit.ecosystems.npm.registry import NpmRegistry
+from releasekit.ecosystems.preflight import RightsFound
 from releasekit.ecosystems.shared.login import describe_untold
 from releasekit.ecosystems.shared.server import MAX_PAGE_BYTES
 from releasekit.errors import (

@@ -626,7 +626,7 @@ def test_a_plan_tells_how_long_npm_scans(
     """R49"""
 
     async def use(target: Target) -> list[str]:
-        assert target.admission.shows_after_s == (300.0 if said else 0.0)
+        assert target.preflight.shows_after_s == (300.0 if said else 0.0)
         return [
             target.plan_notes([PlannedPackage(package=PACKAGE, action=action, reason="")])
             for action in (Action.PUBLISH, Action.KEEP)

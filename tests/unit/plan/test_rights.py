@@ -14,12 +14,12 @@ from releasekit.plan.rights import refuse_unentitled
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from releasekit.ecosystems.admission import RightsFound
+    from releasekit.ecosystems.preflight import RightsFound
     from releasekit.model import Package
 
 
 class Silent:
-    """Implements `admission.Rights`."""
+    """Implements `preflight.Rights`."""
 
     async def find_rights(self, _: Sequence[Package], *, proving: bool) -> RightsFound:
         raise Transient(f"GET https://r.example/whoami: no answer, proving: {proving}.")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from releasekit.ecosystems.admission import RightsFound
+    from releasekit.ecosystems.preflight import RightsFound
     from releasekit.model import Artifact
 
 ORIGIN = "https://upload.pypi.org"

@@ -272,7 +272,7 @@ async def _choose(
     unsure = {each.id for each in doubted}
     silent: dict[str, PackageError] = {}
     for package in doubted:
-        answer, is_new = answers[package.id], targets[package.id.ecosystem].admission.is_new
+        answer, is_new = answers[package.id], targets[package.id.ecosystem].preflight.is_new
         if isinstance(answer, PackageError):
             silent.setdefault(package.id.ecosystem, answer)
         elif answer is not None or (is_new is not None and not is_new(package.id)):

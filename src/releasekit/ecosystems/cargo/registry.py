@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Final
 import httpx
 
 from releasekit.aio import Resource, uncancellable
-from releasekit.ecosystems.admission import Publisher, RightsFound, TrustState
 from releasekit.ecosystems.cargo import crate_file, login, rates, sparse_index
 from releasekit.ecosystems.cargo.rates import NEW_CRATES, NEW_VERSIONS, Limit, Pace
 from releasekit.ecosystems.cargo.sparse_index import Home, request_body
+from releasekit.ecosystems.preflight import Publisher, RightsFound, TrustState
 from releasekit.ecosystems.shared.answers import ResponseRules, hints_by_status
 from releasekit.ecosystems.shared.documents import text_in
 from releasekit.ecosystems.shared.login import OidcAuth, TokenAuth, describe_untold

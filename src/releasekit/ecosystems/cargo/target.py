@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Resource
 from releasekit.config.shards import Shard
-from releasekit.ecosystems.admission import Admission
 from releasekit.ecosystems.cargo import CRATES_IO_INDEX, TOOL, discover, requirements, roots
 from releasekit.ecosystems.cargo.build import Packager, split_into_chunks
 from releasekit.ecosystems.cargo.composition import CargoComposition
@@ -25,6 +24,7 @@ from releasekit.ecosystems.cargo.registry import SparseRegistry
 from releasekit.ecosystems.cargo.sparse_index import SparseDirectory
 from releasekit.ecosystems.cargo.versioning import CargoVersioning
 from releasekit.ecosystems.interface import Clients, Discovery, Services, Target, Trial
+from releasekit.ecosystems.preflight import Preflight
 from releasekit.ecosystems.shared.artifacts import find_too_large
 from releasekit.ecosystems.shared.packages import batched
 from releasekit.ecosystems.shared.tools import find_tool
@@ -107,7 +107,7 @@ class CargoTarget(Target):
         self._verifies = workspace.cargo.options.verify
         self._index = registry if isinstance(registry, SparseRegistry) else None
         if self._index:
-            self.admission = Admission(
+            self.preflight = Preflight(
                 rights=self._index,
                 trust=self._index if workspace.cargo.destination.is_crates_io else None,
                 is_new=self._index.is_new,

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 import httpx
 
 from releasekit.aio import Resource, gather_all
-from releasekit.ecosystems.admission import RightsFound
 from releasekit.ecosystems.directory import read_page
 from releasekit.ecosystems.go import OFFICIAL, gomod, module_zip, paths
 from releasekit.ecosystems.go.paths import parse_version
 from releasekit.ecosystems.go.release import filenames, read_version_in, tag_name
 from releasekit.ecosystems.go.source import path_in_repository
+from releasekit.ecosystems.preflight import RightsFound
 from releasekit.ecosystems.shared.answers import ResponseRules, refuse_page
 from releasekit.ecosystems.shared.server import MAX_FILE_BYTES, RegistryClient
 from releasekit.errors import (

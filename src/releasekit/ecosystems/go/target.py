@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.config.locations import FILENAME
 from releasekit.config.values import Directory
-from releasekit.ecosystems.admission import Admission
 from releasekit.ecosystems.go import OFFICIAL, discover, gomod, release
 from releasekit.ecosystems.go.composition import GoComposition
 from releasekit.ecosystems.go.registry import ProxyDirectory, TagRegistry
@@ -19,6 +18,7 @@ from releasekit.ecosystems.go.source import open_sources
 from releasekit.ecosystems.go.verify import Verifier, find_go
 from releasekit.ecosystems.go.versioning import GoVersioning
 from releasekit.ecosystems.interface import Clients, Discovery, Services, Target, Trial
+from releasekit.ecosystems.preflight import Preflight
 from releasekit.errors import BuildFailed, PlanError
 from releasekit.host.scratch import scratch
 from releasekit.model import Action, PackageId
@@ -85,7 +85,7 @@ class GoTarget(Target):
         self.versioning = GoVersioning(workspace.modules, workspace.root, config_file, self._tags)
         if self._tags:
             self.deployment = self._tags
-            self.admission = Admission(rights=self._tags, is_new=self._tags.is_new)
+            self.preflight = Preflight(rights=self._tags, is_new=self._tags.is_new)
 
     async def find_tool(self, _packages: Sequence[Package], /) -> str:
         if not self._go.options.verify:

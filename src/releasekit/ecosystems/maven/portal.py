@@ -19,9 +19,9 @@ from typing import IO, TYPE_CHECKING, Final, Literal
 import httpx
 
 from releasekit.aio import growing_pauses, uncancellable
-from releasekit.ecosystems.admission import RightsFound
 from releasekit.ecosystems.maven import CENTRAL, Inputs, layout
 from releasekit.ecosystems.maven.repository import ANSWERS, RepositoryReader, make_login
+from releasekit.ecosystems.preflight import RightsFound
 from releasekit.ecosystems.shared.documents import table_in
 from releasekit.ecosystems.shared.server import RegistryClient
 from releasekit.errors import Denied, PackageError, Rejected, Transient

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Resource, gather_all
 from releasekit.config.locations import FILENAME
-from releasekit.ecosystems.admission import Admission
 from releasekit.ecosystems.interface import Clients, Discovery, Services, Target, Trial
 from releasekit.ecosystems.maven import CENTRAL, Inputs, discover, mvn
 from releasekit.ecosystems.maven.build import (
@@ -36,6 +35,7 @@ from releasekit.ecosystems.maven.repository import Repository
 from releasekit.ecosystems.maven.requirements import list_lacking, list_missing_files
 from releasekit.ecosystems.maven.signing import GpgSigner
 from releasekit.ecosystems.maven.versioning import MavenVersioning
+from releasekit.ecosystems.preflight import Preflight
 from releasekit.ecosystems.shared.destinations import find_elsewhere
 from releasekit.ecosystems.shared.packages import batched, unique_by_name
 from releasekit.errors import BuildFailed, ConfigError, ManifestError, PackageError, PlanError
@@ -266,7 +266,7 @@ class MavenTarget(Target):
         self.elsewhere = workspace.elsewhere
         self.prebuilt = MavenFiles(workspace)
         is_new = registry.is_new if isinstance(registry, Repository) else None
-        self.admission = Admission(is_new=is_new)
+        self.preflight = Preflight(is_new=is_new)
 
     def split_singly(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
         return self._found.split_singly(packages)
@@ -348,7 +348,7 @@ class PortalTarget(MavenTarget):
         super().__init__(workspace, portal)
         self._portal = self.deployment = portal
         self.staging = staging
-        self.admission = Admission(
+        self.preflight = Preflight(
             rights=portal, is_new=portal.is_new, find_excess=portal.find_excess
         )
 

@@ -14,7 +14,6 @@ from urllib.parse import quote
 
 from releasekit.aio import gather_all, uncancellable
 from releasekit.attested import Obstacle
-from releasekit.ecosystems.admission import Publisher, RightsFound, TrustState
 from releasekit.ecosystems.npm import NPMJS_HOST, Inputs, document
 from releasekit.ecosystems.npm.answers import (
     ANSWERS,
@@ -30,6 +29,7 @@ from releasekit.ecosystems.npm.login import PackageTokens, authorize
 from releasekit.ecosystems.npm.manifest import Hosted
 from releasekit.ecosystems.npm.staging import find_hidden
 from releasekit.ecosystems.npm.tarball import get_filename, read_artifact
+from releasekit.ecosystems.preflight import Publisher, RightsFound, TrustState
 from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.ecosystems.shared.login import TokenAuth, describe_untold
 from releasekit.ecosystems.shared.semver import Version

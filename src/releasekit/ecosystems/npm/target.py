@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Resource
 from releasekit.config.values import Directory
-from releasekit.ecosystems.admission import Admission
 from releasekit.ecosystems.directory import DirectoryRegistry
 from releasekit.ecosystems.interface import (
     Clients,
@@ -34,6 +33,7 @@ from releasekit.ecosystems.npm.registry import NpmAttesting, NpmRegistry
 from releasekit.ecosystems.npm.staging import NpmStaging
 from releasekit.ecosystems.npm.tarball import DIGESTS, PrebuiltTarballs, get_filename
 from releasekit.ecosystems.npm.versioning import NpmVersioning
+from releasekit.ecosystems.preflight import Preflight
 from releasekit.ecosystems.shared.artifacts import digested, staged_aside
 from releasekit.ecosystems.shared.destinations import find_elsewhere
 from releasekit.errors import BuildFailed, ManifestError, PackageError, PlanError, map_all
@@ -115,7 +115,7 @@ class NpmTarget(Target):
             waits = registry.is_npmjs and config.gate == "visible" and staging.mode != "always"
             if waits:
                 self._notes.append(describe_scans)
-            self.admission = Admission(
+            self.preflight = Preflight(
                 rights=registry,
                 trust=registry if registry.is_npmjs else None,
                 is_new=registry.is_new,

@@ -20,7 +20,7 @@ from packaging.metadata import parse_email
 
 from releasekit.aio import gather_all, uncancellable
 from releasekit.attested import Obstacle
-from releasekit.ecosystems.admission import RightsFound, TrustState
+from releasekit.ecosystems.preflight import RightsFound, TrustState
 from releasekit.ecosystems.pypi import Inputs, login, macaroon, simple_index
 from releasekit.ecosystems.pypi.distribution import (
     MAX_METADATA_BYTES,
@@ -59,8 +59,8 @@ if TYPE_CHECKING:
     from packaging.metadata import RawMetadata
 
     from releasekit.config.values import TrustedPublishing, Url
-    from releasekit.ecosystems.admission import Publisher
     from releasekit.ecosystems.interface import Services
+    from releasekit.ecosystems.preflight import Publisher
     from releasekit.ecosystems.pypi.distribution import Form
     from releasekit.host.artifact_reader import ArtifactReader
     from releasekit.http.credentials import Secret

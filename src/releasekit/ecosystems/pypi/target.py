@@ -19,7 +19,6 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from releasekit.aio import GroupClosed, Resource, gather_all
-from releasekit.ecosystems.admission import Admission
 from releasekit.ecosystems.interface import (
     Clients,
     Contained,
@@ -29,6 +28,7 @@ from releasekit.ecosystems.interface import (
     Trial,
     list_warnings,
 )
+from releasekit.ecosystems.preflight import Preflight
 from releasekit.ecosystems.pypi import PYPI, UV, Inputs, discover, manifest
 from releasekit.ecosystems.pypi.build import DIGESTS, Builder, InRepoWheels, list_tags
 from releasekit.ecosystems.pypi.composition import PyPIComposition
@@ -128,7 +128,7 @@ class PyPITarget(Target):
         self.elsewhere = {PackageId(ECOSYSTEM, each) for each in named}
         self.prebuilt = PythonFiles(workspace)
         if index:
-            self.admission = Admission(
+            self.preflight = Preflight(
                 rights=index,
                 trust=index if index.is_pypi else None,
                 is_new=index.is_new,

@@ -84,7 +84,7 @@ class Trust(Protocol):
     """Which jobs a registry lets publish without a token."""
 
     def is_new(self, package: PackageId) -> bool:
-        """As in `Admission`."""
+        """As in `Preflight`."""
 
     async def find_trust(self, package: Package) -> TrustState:
         """Once it was looked up. Raises PackageError."""
@@ -99,7 +99,7 @@ class Trust(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Admission:
+class Preflight:
     """`rights` are None where a registry says nothing of a login, as a directory, and `trust` where
     it has no trusted publishing, as far as is known. `is_new` is whether it has no package of a
     name that was looked up; None where that means nothing.
