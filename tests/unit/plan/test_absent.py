@@ -12,7 +12,7 @@ import pytest
 from fakes import FakeRegistry, FakeTarget, FakeWorkspace
 from integration.tools import require_tool
 from releasekit.ecosystems import ECOSYSTEMS
-from releasekit.ecosystems.go.composition import GoComposition
+from releasekit.ecosystems.go.module_zip import GoComposition
 from releasekit.errors import ConfigError, PlanError
 from releasekit.host.process import Processes
 from releasekit.plan.absent import check_absent, explain_absent, refuse_absent_members

@@ -12,8 +12,8 @@ import pytest
 
 from fakes import package
 from releasekit.ecosystems.cargo.composition import CargoComposition
-from releasekit.ecosystems.go.composition import GoComposition
-from releasekit.ecosystems.maven.composition import MavenComposition
+from releasekit.ecosystems.go.module_zip import GoComposition
+from releasekit.ecosystems.maven.roots import MavenComposition
 from releasekit.ecosystems.npm.composition import NpmComposition
 from releasekit.ecosystems.npm.discover import Found
 from releasekit.ecosystems.npm.roots import PNPM, WorkspaceFiles

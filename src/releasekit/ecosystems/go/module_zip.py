@@ -15,20 +15,55 @@ import zipfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from releasekit.ecosystems.composition import Composition
 from releasekit.ecosystems.go import paths
 from releasekit.ecosystems.shared.archives import BAD_ZIP, opened_entry, opened_zip
+from releasekit.ecosystems.shared.packed import below, is_beside
 from releasekit.errors import BuildFailed
+from releasekit.host.files import is_file, repository_of
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
+    from pathlib import Path
+
+    from releasekit.ecosystems.shared.packed import Counts
+    from releasekit.model import Package
 
 MAX_ZIP_BYTES: Final = 500 * 1024 * 1024
 MAX_GO_MOD_BYTES: Final = 16 * 1024 * 1024
 LICENSE: Final = "LICENSE"
 _PIECE_BYTES: Final = 1024 * 1024
 _SHOWN: Final = 3
+_TESTING: Final = re.compile(r"_test\.go$|(?:^|/)testdata/")
 _LANGUAGE: Final = re.compile(r"([0-9]+)(?:\.([0-9]*)|$)")
+
+
+class GoComposition(Composition):
+    def packs(self, _package: Package, tracked: Collection[str]) -> Counts:
+        elsewhere = ("vendor/", *below("go.mod", tracked))
+
+        def counts(name: str) -> bool:
+            if name.startswith(elsewhere) or _TESTING.search(name):
+                return False
+            # A package can be imported from any directory.
+            return name.endswith(".go") or not is_beside(name)
+
+        return counts
+
+    def follows_links(self, _package: Package, _names: Collection[str]) -> bool:
+        """No module has one: https://go.dev/ref/mod#zip-files"""
+        return False
+
+    def list_outside(self, package: Package) -> Collection[Path]:
+        """A module without a licence has that of the repository.
+
+        https://go.dev/ref/mod#vcs-license
+        """
+        top = repository_of(package.directory)
+        if top is None or top == package.directory or is_file(package.directory / LICENSE):
+            return ()
+        return (top / LICENSE,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.config.locations import FILENAME
 from releasekit.config.values import Directory
 from releasekit.ecosystems.go import OFFICIAL, discover, gomod, release
-from releasekit.ecosystems.go.composition import GoComposition
+from releasekit.ecosystems.go.module_zip import GoComposition
 from releasekit.ecosystems.go.registry import ProxyDirectory, TagRegistry
 from releasekit.ecosystems.go.release import ModuleBatch
 from releasekit.ecosystems.go.source import open_sources

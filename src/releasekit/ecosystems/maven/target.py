@@ -17,7 +17,6 @@ from releasekit.ecosystems.maven.build import (
     RunningBuild,
     overlay_prebuilt,
 )
-from releasekit.ecosystems.maven.composition import MavenComposition
 from releasekit.ecosystems.maven.destination import find_named_registry, is_central, refuse_diverted
 from releasekit.ecosystems.maven.discover import load_projects
 from releasekit.ecosystems.maven.document import MAX_BYTES, parse_document
@@ -33,6 +32,7 @@ from releasekit.ecosystems.maven.portal import Portal, PortalStaging
 from releasekit.ecosystems.maven.prebuilt import MavenFiles
 from releasekit.ecosystems.maven.repository import Repository
 from releasekit.ecosystems.maven.requirements import list_lacking, list_missing_files
+from releasekit.ecosystems.maven.roots import MavenComposition
 from releasekit.ecosystems.maven.signing import GpgSigner
 from releasekit.ecosystems.maven.versioning import MavenVersioning
 from releasekit.ecosystems.preflight import Preflight
