@@ -93,12 +93,12 @@ class Package:
     """`directory` and `manifest` are absolute, resolved and inside the workspace.
 
     `unpublishable` holds the reason, as a sentence for the user, why this package never leaves the
-    repository; it is empty for everything that is published. `elsewhere` are requirements on
-    packages of this workspace that exclude its version here: users get another one from the
-    registry, so these do not order the release; one without `requirement` takes any.
-    `inherits` are the files outside
-    `directory` that its manifest takes requirements from; they are pinned like it. `packaging` says
-    what kind of file it mainly is, where that differs from package to package, as in Maven.
+    repository; it is empty for everything that is published. What `awaits_version` is kept here by
+    its version alone. `elsewhere` are requirements on packages of this workspace that exclude its
+    version here: users get another one from the registry, so these do not order the release; one
+    without `requirement` takes any. `inherits` are the files outside `directory` that its manifest
+    takes requirements from; they are pinned like it. `packaging` says what kind of file it mainly
+    is, where that differs from package to package, as in Maven.
     `set_aside` are dependencies that do not order the release. `doubt` says what makes it unlikely
     that it is meant to be published, as the end of a sentence about it.
     `prebuilt` are files of it that were built elsewhere, where they were found.
@@ -111,6 +111,7 @@ class Package:
     dependencies: tuple[Dependency, ...] = ()
     elsewhere: tuple[Dependency, ...] = ()
     unpublishable: str = ""
+    awaits_version: bool = False
     inherits: tuple[Path, ...] = ()
     packaging: Identity = ""
     set_aside: tuple[Dependency, ...] = ()
@@ -120,6 +121,11 @@ class Package:
 
     def __str__(self) -> str:
         return f"{self.id} {self.version}"
+
+    @property
+    def gets_version(self) -> bool:
+        """Whether it is published, or would be with another version than it has."""
+        return self.awaits_version or not self.unpublishable
 
     @property
     def needs(self) -> tuple[Dependency, ...]:

@@ -68,7 +68,7 @@ async def run(config: Config, session: Session) -> int:
             about = config.package_filter
             beside = survey.describe_beside(config, targets)
             found = collect_packages(targets, config.root, about, beside)
-            versions = await asyncio.to_thread(_list_versions, inputs.release, found, targets)
+            versions = await asyncio.to_thread(_list_versions, inputs.release, found)
             known = {each.id: each for each in found if each.id in versions}
             if not known:
                 hint = "Name the workspace as `working-directory`."
@@ -130,9 +130,7 @@ def _find_unreachable(
     return {(need.package.id, need.on.id) for need in needs if need.fatal}
 
 
-def _list_versions(
-    release: str | Path, found: Sequence[Package], targets: Mapping[str, Target]
-) -> Mapping[PackageId, str]:
+def _list_versions(release: str | Path, found: Sequence[Package]) -> Mapping[PackageId, str]:
     """Of a release, also of packages that are not here any more. Blocks; raises ConfigError."""
     if isinstance(release, Path):
         try:
@@ -142,8 +140,7 @@ def _list_versions(
         return {each.package.id: each.package.version for each in recorded.results}
     if not release:
         return {each.id: each.version for each in found if not each.unpublishable}
-    takes = [each.id for each in found if targets[each.id.ecosystem].versioning.gets_version(each)]
-    return dict.fromkeys(takes, release)
+    return dict.fromkeys((each.id for each in found if each.gets_version), release)
 
 
 def _with_version(package: Package, version: str) -> Package:

@@ -1,4 +1,4 @@
-"""Which packages get versions, where these stand, and how the next ones are written."""
+"""Where the versions of packages stand, and how the next ones are written."""
 
 from __future__ import annotations
 
@@ -29,10 +29,6 @@ class Versioning:
     """Of the packages of one ecosystem; it starts no process. An ecosystem overrides what it knows
     better.
     """
-
-    def gets_version(self, package: Package, /) -> bool:
-        """Whether the package is published, or would be with another version than it has."""
-        return not package.unpublishable
 
     def find_untold(self, _package: Package, _tagged: Iterable[str], /) -> str:
         """The version to tell of a package that is not published for want of one: the last of those

@@ -393,12 +393,7 @@ def collect_packages(
     only `unlisted` ones could be published, with whatever version.
     """
     packages = [package for target in targets.values() for package in target.workspace.packages]
-    public = [
-        p
-        for p in packages
-        if about.has_ecosystem(p.id.ecosystem)
-        and targets[p.id.ecosystem].versioning.gets_version(p)
-    ]
+    public = [p for p in packages if about.has_ecosystem(p.id.ecosystem) and p.gets_version]
     if unlisted and not public:
         own = [p for p in packages if about.has_ecosystem(p.id.ecosystem)]
         told = [sentence.partition("; ") for sentence in unlisted]

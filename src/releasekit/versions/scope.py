@@ -105,7 +105,7 @@ async def make_scope(
     packages = collect_packages(targets, config.root, config.package_filter, unlisted)
     # Refuses names that no package has.
     with_extra(packages, config.extra_edges, {*targets, *config.absent})
-    public = [each for each in packages if targets[each.id.ecosystem].versioning.gets_version(each)]
+    public = [each for each in packages if each.gets_version]
     versioned = [each for each in public if config.package_filter.has_package(each.id)]
     branch, unknown = config.branch, ""
     if not branch:

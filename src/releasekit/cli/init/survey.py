@@ -205,9 +205,7 @@ def _make_draft(
         own = tags.get(package.id, {})
         if version := targets[package.id.ecosystem].versioning.find_untold(package, own):
             untold.append(Untold(package, version, own.get(version, "")))
-    has_own = untold or any(
-        targets[each.id.ecosystem].versioning.gets_version(each) for each in list_all(targets)
-    )
+    has_own = untold or any(each.gets_version for each in list_all(targets))
     return Proposal(
         config=config, unlisted=unlisted, meant=() if has_own else unlisted, untold=untold
     )
@@ -224,7 +222,7 @@ def _list_meant(
         (name, each.directory)
         for name, target in targets.items()
         for each in target.workspace.packages
-        if target.versioning.gets_version(each) and (tags.get(each.id) or each.directory in listed)
+        if each.gets_version and (tags.get(each.id) or each.directory in listed)
     }
     return [each for each in unlisted if any((each.ecosystem, it) in meant for it in each.packages)]
 
@@ -244,13 +242,8 @@ def _list_places(roots: Collection[Path]) -> set[Path]:
 
 def _list_waiting(targets: Mapping[str, Target], draft: Proposal) -> list[Package]:
     """Those that are published once they have another version, or any."""
-    untold = [each.package for each in draft.untold]
-    takes = [
-        each
-        for each in list_all(targets)
-        if targets[each.id.ecosystem].versioning.gets_version(each)
-    ]
-    return [*takes, *untold]
+    takes = [each for each in list_all(targets) if each.gets_version]
+    return [*takes, *(each.package for each in draft.untold)]
 
 
 async def _choose(

@@ -331,6 +331,7 @@ def make_packages(
             dependencies=tuple(meant(edge, project, by_name, twins) for edge in edges),
             elsewhere=find_other_versions(project, by_name),
             unpublishable=explain_unpublishable(project),
+            awaits_version=versions.is_snapshot(project.version) and not explain_private(project),
             packaging=project.packaging,
         )
         packages.append(package)

@@ -68,9 +68,6 @@ class MavenVersioning(Versioning):
     config_file: Path
     pins: PinMode
 
-    def gets_version(self, package: Package, /) -> bool:
-        return not explain_private(self.projects[package.id.name])
-
     def read_version(self, package: Package, read: Read) -> str:
         """Of the POM, or of those that it inherits from by a relative path. Empty for a version
         that is set from outside of the POMs: no commit has it.

@@ -159,6 +159,7 @@ def make_packages(found: Found) -> list[Package]:
             ),
             elsewhere=tuple(dict.fromkeys(_find_edges(project, found, inside=False))),
             unpublishable=project.unpublishable,
+            awaits_version=bool(project.unpublishable) and not project.is_private,
             # So what is bundled asks for what its own users get, whichever is packed first.
             inherits=tuple(
                 each.manifest

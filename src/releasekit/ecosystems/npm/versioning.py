@@ -96,9 +96,6 @@ class NpmVersioning(Versioning):
     found: Found
     pins: PinMode
 
-    def gets_version(self, package: Package, /) -> bool:
-        return not self.found.by_name[package.id.name].is_private
-
     def read_version(self, package: Package, read: Read) -> str:
         document = parse_then(package, read)
         is_this = text_in(document, "name") == package.id.name
