@@ -18,9 +18,7 @@ from releasekit.config.config import Config
 from releasekit.config.inputs import Declared
 from releasekit.decided import Edge
 from releasekit.ecosystems import ECOSYSTEMS
-from releasekit.ecosystems.composition import Composition
-from releasekit.ecosystems.interface import Services, Target
-from releasekit.ecosystems.versioning import Versioning
+from releasekit.ecosystems.interface import Composition, Services, Target, Versioning
 from releasekit.errors import BuildFailed, Denied, DigestMismatch, MissingCredentials
 from releasekit.git.settings import GitSettings
 from releasekit.host.ci import CI

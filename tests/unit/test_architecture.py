@@ -94,8 +94,7 @@ def test_ecosystems_do_not_know_each_other() -> None:
         own = module.split(".")[1]
         for other in imports(tree):
             if other.startswith("ecosystems."):
-                shared = {"interface", "preflight", "composition", "versioning"}
-                shared |= {"approval", "directory", "shared"}
+                shared = {"interface", "preflight", "approval", "directory", "shared"}
                 shared |= {"dist_files"} if own in {"prebuilt", "pypi"} else set()
                 assert other.split(".")[1] in {own, *shared}, (module, other)
 

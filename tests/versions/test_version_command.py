@@ -14,8 +14,8 @@ import pytest
 
 from integration.tools import require_tool
 from releasekit.__main__ import main
+from releasekit.ecosystems.interface import WrittenVersions
 from releasekit.ecosystems.pypi.versioning import PyPIVersioning
-from releasekit.ecosystems.versioning import WrittenVersions
 from releasekit.state import locks
 from workspaces import git
 

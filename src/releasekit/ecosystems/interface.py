@@ -6,12 +6,11 @@ import asyncio
 import platform
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import IO, TYPE_CHECKING, Literal, Protocol, Self, TypeVar
 
 from releasekit.aio import Resource, uncancellable
-from releasekit.ecosystems.composition import Composition
 from releasekit.ecosystems.preflight import Preflight
-from releasekit.ecosystems.versioning import Versioning
 from releasekit.git.settings import GitSettings
 from releasekit.host.ci import CI
 from releasekit.host.files import repository_of
@@ -27,7 +26,11 @@ if TYPE_CHECKING:
     from releasekit.attested import Obstacle
     from releasekit.config.config import Config
     from releasekit.config.values import StageMode
+    from releasekit.decided import Edge, Ranges
+    from releasekit.ecosystems.shared.packed import Counts
     from releasekit.errors import BuildFailed
+    from releasekit.git.versions import Read
+    from releasekit.host.edits import Edits
     from releasekit.host.process import Processes
     from releasekit.http.client import RetryPolicy
     from releasekit.http.credentials import Credentials
@@ -272,6 +275,130 @@ class Clients:
     find_pinned_apart: Callable[[Sequence[Artifact], Mapping[str, str]], Sequence[str] | None] = (
         lambda *_: None
     )
+
+
+class Composition:
+    """What the published files of a package are made of, which tells the packages that a change is
+    about. It reads manifests, and starts no process; an ecosystem overrides what it knows better.
+    """
+
+    def packs(self, _package: Package, _names: Collection[str], /) -> Counts:
+        """Of all files that git tracks below its directory, by names relative to it, whether one
+        goes into what is published of it, or makes it, and is more than a test or a note. A name
+        that ends with a slash is a directory of which nothing more is known: whether one of its
+        files may.
+        """
+        return lambda _: True
+
+    def follows_links(self, _package: Package, _names: Collection[str], /) -> bool:
+        """Whether a symbolic link among the same files stands for what it leads to."""
+        return True
+
+    def find_unbuilt(self, _package: Package, _names: Collection[str], /) -> str:
+        """A file that the package leads its users to, and that these `names` in it do not have;
+        empty where all are there.
+        """
+        return ""
+
+    def list_outside(self, _package: Package, /) -> Collection[Path]:
+        """The files and directories outside its directory that go into what is published of it, by
+        what manifests say or by a rule of the ecosystem; they need not be there.
+        """
+        return ()
+
+    def list_compiled(self, _package: Package, /) -> Collection[Path]:
+        """The manifests of what is compiled into it and may be a package here, wherever they lie.
+        Of each counts what lies below its directory, but neither in a package further down nor
+        below another manifest of that name. They need not be there.
+        """
+        return ()
+
+    def find_parts(self, _package: Package, /) -> Mapping[Package, Collection[Package]]:
+        """The packages here whose files may go into what is published of it, by the manifests
+        alone, each with those that may take it in.
+        """
+        return {}
+
+    def follow_imports(
+        self, _package: Package, _part: Package, _tracked: Callable[[Package], Sequence[str]], /
+    ) -> Counts | None:
+        """Of a package and such a part, by what git tracks below the directory of a package, which
+        files of the part the sources of the package lead to; None where they lead to none.
+        """
+        return None
+
+    def read_offered(self, _package: Package, _read: Read, /) -> str:
+        """What its manifest said itself that users get, at another time, as text to compare; empty
+        where there was no manifest.
+        """
+        return ""
+
+    def read_inherited(self, _package: Package, _read: Read, /) -> str:
+        """What its manifest took from files outside its directory, at another time, as text to
+        compare.
+        """
+        return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenVersions:
+    """`by_tag` are packages whose version no file says, as their tag does. What `moved` had no
+    version decided, and moves along with others, to which version; it may be of any ecosystem.
+    """
+
+    by_tag: frozenset[PackageId] = frozenset()
+    moved: Mapping[PackageId, str] = field(default_factory=dict)
+
+
+class Versioning:
+    """Where the versions of packages stand, and how the next ones are written. It starts no
+    process; an ecosystem overrides what it knows better.
+    """
+
+    def find_untold(self, _package: Package, _tagged: Iterable[str], /) -> str:
+        """The version to tell of a package that is not published for want of one: the last of those
+        `tagged`, or else the first that it can have. Empty for any other package.
+        """
+        return ""
+
+    def find_own_tag(self, _package: Package, /) -> str | None:
+        """The tag by which the registry itself publishes the package, with all of its bytes: empty
+        where nothing is pushed for it, and None for a registry that goes by no tags.
+        """
+        return None
+
+    def find_source_tag(self, _package: Package, /) -> str:
+        """The tag by which users get the same version from its repository, past the registry."""
+        return ""
+
+    def read_version(self, _package: Package, _read: Read, /) -> str:
+        """What its manifests said at another time; empty where they did not say."""
+        return ""
+
+    @cached_property
+    def groups(self) -> Mapping[str, Sequence[PackageId]]:
+        """By the place where it stands, the packages that share a version."""
+        return {}
+
+    def list_edges(self, _released: Mapping[str, str], /) -> Iterable[Edge]:
+        """What the published files of each package ask of others here, as their manifests and
+        today's pins have it. `released` maps canonical names to the versions that were published,
+        which pins named then. What is never published, or excludes what stands here, asks nothing.
+        """
+        return ()
+
+    def edit(
+        self, _versions: Mapping[str, str], _edits: Edits, _ranges: Ranges, /
+    ) -> WrittenVersions:
+        """Write the next versions of packages, by canonical name, and bring along what stands here:
+        requirements on these packages that exclude them, and lock files.
+
+        With `raise`, requirements of packages that get a version themselves begin at the new one;
+        with `exact`, those that name a version name it alone. What excludes the version that stands
+        here means another one, and stays. Raises PlanError for what cannot be written exactly, with
+        the file, the place and what to do.
+        """
+        return WrittenVersions()
 
 
 class Target:

@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.config.version_options import FurtherFile
     from releasekit.decided import Bump, Intent, Ranges
-    from releasekit.ecosystems.interface import Target
-    from releasekit.ecosystems.versioning import WrittenVersions
+    from releasekit.ecosystems.interface import Target, WrittenVersions
     from releasekit.model import Package
     from releasekit.state.seals import Seal
     from releasekit.versions.decision import Decided

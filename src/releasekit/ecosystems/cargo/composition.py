@@ -9,7 +9,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Final
 
-from releasekit.ecosystems.composition import Composition
+from releasekit.ecosystems.interface import Composition
 from releasekit.ecosystems.shared.crates import MAX_BYTES, read_toml
 from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.ecosystems.shared.packed import below, is_below, is_beside, spelled_out

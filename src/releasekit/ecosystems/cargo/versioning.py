@@ -18,10 +18,10 @@ from releasekit.decided import Edge
 from releasekit.ecosystems.cargo.composition import parse_then
 from releasekit.ecosystems.cargo.discover import ECOSYSTEM, KINDS
 from releasekit.ecosystems.cargo.requirements import Requirement, edit_requirement
+from releasekit.ecosystems.interface import Versioning, WrittenVersions
 from releasekit.ecosystems.shared.crates import MANIFEST, list_dependencies, read_toml
 from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.ecosystems.shared.semver import Version
-from releasekit.ecosystems.versioning import Versioning, WrittenVersions
 from releasekit.errors import ConfigError, PlanError, map_all
 from releasekit.host import durable
 from releasekit.host.edits import Edits, refuse_edit

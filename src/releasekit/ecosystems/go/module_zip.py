@@ -15,8 +15,8 @@ import zipfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from releasekit.ecosystems.composition import Composition
 from releasekit.ecosystems.go import paths
+from releasekit.ecosystems.interface import Composition
 from releasekit.ecosystems.shared.archives import BAD_ZIP, opened_entry, opened_zip
 from releasekit.ecosystems.shared.packed import below, is_beside
 from releasekit.errors import BuildFailed

@@ -13,7 +13,7 @@ from releasekit.ecosystems.go import paths
 from releasekit.ecosystems.go.discover import ECOSYSTEM, UNTOLD, find_in_file, spell_place, with_v
 from releasekit.ecosystems.go.release import tag_name
 from releasekit.ecosystems.go.source import path_in_repository
-from releasekit.ecosystems.versioning import Versioning, WrittenVersions
+from releasekit.ecosystems.interface import Versioning, WrittenVersions
 from releasekit.errors import ManifestError, join_errors
 from releasekit.host.edits import Edits, refuse_edit
 from releasekit.host.files import repository_of

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from releasekit.ecosystems.composition import Composition
+from releasekit.ecosystems.interface import Composition
 from releasekit.ecosystems.maven import Options
 from releasekit.ecosystems.maven.discover import explain_private, find_pom, load_projects
 from releasekit.ecosystems.maven.document import MAX_BYTES

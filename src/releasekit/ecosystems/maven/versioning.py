@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from releasekit.decided import Edge
+from releasekit.ecosystems.interface import Versioning, WrittenVersions
 from releasekit.ecosystems.maven import mvn, versions
 from releasekit.ecosystems.maven.discover import (
     ECOSYSTEM,
@@ -29,7 +30,6 @@ from releasekit.ecosystems.maven.discover import (
 )
 from releasekit.ecosystems.maven.document import parse_document
 from releasekit.ecosystems.maven.pom import find_properties, parse_pom
-from releasekit.ecosystems.versioning import Versioning, WrittenVersions
 from releasekit.errors import ConfigError, PlanError, join_errors
 from releasekit.host.edits import Edits, refuse_edit
 from releasekit.model import DependencyKind, PackageId

@@ -14,7 +14,7 @@ import posixpath
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from releasekit.ecosystems.composition import Composition
+from releasekit.ecosystems.interface import Composition
 from releasekit.ecosystems.npm.discover import find_bundled, find_catalog_spec, find_needed
 from releasekit.ecosystems.npm.entry_points import (
     ALWAYS_PACKED,

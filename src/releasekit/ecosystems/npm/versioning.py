@@ -15,6 +15,7 @@ from os.path import normpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from releasekit.ecosystems.interface import Versioning, WrittenVersions
 from releasekit.ecosystems.npm import manifest, roots
 from releasekit.ecosystems.npm.composition import parse_then
 from releasekit.ecosystems.npm.discover import find_catalog_spec, find_needed
@@ -23,7 +24,6 @@ from releasekit.ecosystems.npm.pin import Keys, Pins, find_strings, replace_stri
 from releasekit.ecosystems.npm.reference import Range, Reference, is_range, respell
 from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.ecosystems.shared.semver import Version
-from releasekit.ecosystems.versioning import Versioning, WrittenVersions
 from releasekit.errors import map_all
 from releasekit.host.edits import Edits, refuse_edit
 from releasekit.text.semver import VERSION

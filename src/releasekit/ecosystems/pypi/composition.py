@@ -9,7 +9,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from releasekit.ecosystems.composition import Composition
+from releasekit.ecosystems.interface import Composition
 from releasekit.ecosystems.pypi import manifest
 from releasekit.ecosystems.shared.crates import Crates
 from releasekit.ecosystems.shared.documents import table_in, text_in

@@ -16,11 +16,11 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from releasekit.decided import Edge
+from releasekit.ecosystems.interface import Versioning, WrittenVersions
 from releasekit.ecosystems.pypi import manifest
 from releasekit.ecosystems.pypi.composition import list_maturin_crates
 from releasekit.ecosystems.pypi.roots import find_lock_directories
 from releasekit.ecosystems.shared.documents import checked_table, table_in, text_in
-from releasekit.ecosystems.versioning import Versioning, WrittenVersions
 from releasekit.errors import ConfigError, map_all
 from releasekit.host.edits import Edits, refuse_edit
 from releasekit.model import PackageId
