@@ -209,11 +209,9 @@ async def _examine_packages(
     for name, registry in registries.items():
         own = [package for package in chosen if package.id.ecosystem == name]
         if name in targets and not own:
-            there = targets[name].workspace.packages
+            there, versioning = targets[name].workspace.packages, targets[name].versioning
             # Where nothing else is published, somebody wants these to be.
-            untold = (
-                [] if chosen else [p for p in there if targets[name].versioning.find_untold(p, ())]
-            )
+            untold = [] if chosen else [p for p in there if versioning.find_untold(p, ())]
             for package in (*untold, *there)[:1]:
                 leaving = "exclude-packages" if about.is_excluded(package.id) else "packages"
                 why = package.unpublishable or f"`{leaving}` leaves it out"

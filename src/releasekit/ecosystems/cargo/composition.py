@@ -4,17 +4,15 @@ said at another time; read without cargo.
 
 from __future__ import annotations
 
-import functools
 import json
 import re
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.interface import Composition
 from releasekit.ecosystems.shared.crates import MAX_BYTES, read_toml
-from releasekit.ecosystems.shared.documents import table_in, text_in
+from releasekit.ecosystems.shared.documents import parse_loosely, table_in, text_in
 from releasekit.ecosystems.shared.packed import below, is_below, is_beside, spelled_out
 from releasekit.host.files import read_text
-from releasekit.text.bounds import parse_toml
 from releasekit.text.globs import Patterns
 
 if TYPE_CHECKING:
@@ -76,10 +74,10 @@ class CargoComposition(Composition):
         text = read_text(package.manifest, max_bytes=MAX_BYTES)
         if not any(key in text for key in _COPIED):
             return ()
-        table = table_in(parse_then(text.encode()), "package")
+        table = table_in(parse_loosely(text.encode()), "package")
         found = [(package.directory, table, key) for key in _COPIED]
         for above in package.inherits:
-            document = parse_then(read_text(above, max_bytes=MAX_BYTES).encode())
+            document = parse_loosely(read_text(above, max_bytes=MAX_BYTES).encode())
             shared = table_in(table_in(document, "workspace"), "package")
             taken = [key for key in _COPIED if table_in(table, key).get("workspace") is True]
             found += [(above.parent, shared, key) for key in taken]
@@ -90,7 +88,7 @@ class CargoComposition(Composition):
 
     def read_offered(self, package: Package, read: Read) -> str:
         """Without what only its own tests need."""
-        document = {**parse_then(read(package.manifest))}
+        document = {**parse_loosely(read(package.manifest))}
         if not document:
             return ""
         targets = table_in(document, "target")
@@ -101,8 +99,8 @@ class CargoComposition(Composition):
         """Without what only its own tests need."""
         if not package.inherits:
             return ""
-        document = parse_then(read(package.manifest))
-        shared = table_in(parse_then(read(package.inherits[0])), "workspace")
+        document = parse_loosely(read(package.manifest))
+        shared = table_in(parse_loosely(read(package.inherits[0])), "workspace")
         kinds = [
             table_in(table, kind)
             for table in (document, *table_in(document, "target").values())
@@ -123,15 +121,6 @@ class CargoComposition(Composition):
 
 def _without_tests(document: Mapping[str, object]) -> Mapping[str, object]:
     return {key: document[key] for key in document if key != "dev-dependencies"}
-
-
-@functools.lru_cache(maxsize=64)
-def parse_then(data: bytes | None) -> Mapping[str, object]:
-    """A manifest of another time; empty for none that can be read."""
-    try:
-        return parse_toml((data or b"").decode())
-    except ValueError:
-        return {}
 
 
 def _read_patterns(document: object, shared: object, key: str) -> list[object]:

@@ -15,12 +15,11 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.decided import Edge
-from releasekit.ecosystems.cargo.composition import parse_then
 from releasekit.ecosystems.cargo.discover import ECOSYSTEM, KINDS
 from releasekit.ecosystems.cargo.requirements import Requirement, edit_requirement
 from releasekit.ecosystems.interface import Versioning, WrittenVersions
 from releasekit.ecosystems.shared.crates import MANIFEST, list_dependencies, read_toml
-from releasekit.ecosystems.shared.documents import table_in, text_in
+from releasekit.ecosystems.shared.documents import parse_loosely, table_in, text_in
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import ConfigError, PlanError, map_all
 from releasekit.host import durable
@@ -70,13 +69,13 @@ class CargoVersioning(Versioning):
 
         https://doc.rust-lang.org/cargo/reference/workspaces.html#the-package-table
         """
-        document = parse_then(read(package.manifest))
+        document = parse_loosely(read(package.manifest))
         table = table_in(document, "package")
         if text_in(table, "name") != package.id.name:
             return ""
         if not _inherits_version(table):
             return text_in(table, "version")
-        shared = parse_then(read(package.inherits[0])) if package.inherits else document
+        shared = parse_loosely(read(package.inherits[0])) if package.inherits else document
         return text_in(table_in(table_in(shared, "workspace"), "package"), "version")
 
     @cached_property

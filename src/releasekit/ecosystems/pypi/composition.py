@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 from releasekit.ecosystems.interface import Composition
 from releasekit.ecosystems.pypi import manifest
 from releasekit.ecosystems.shared.crates import Crates
-from releasekit.ecosystems.shared.documents import table_in, text_in
+from releasekit.ecosystems.shared.documents import parse_loosely, table_in, text_in
 from releasekit.ecosystems.shared.packed import is_below, is_beside, spelled_out
 from releasekit.host.files import is_file, read_text
-from releasekit.text.bounds import parse_toml
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -144,10 +143,7 @@ class PyPIComposition(Composition):
         """Without the groups that only its developers install.
         https://packaging.python.org/en/latest/specifications/dependency-groups/
         """
-        try:
-            document = parse_toml((read(package.manifest) or b"").decode())
-        except ValueError:
-            return ""
+        document = parse_loosely(read(package.manifest))
         offered = {key: document[key] for key in document if key != "dependency-groups"}
         return json.dumps(offered, default=str, sort_keys=True) if offered else ""
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.errors import ManifestError
+from releasekit.text.bounds import parse_toml
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,6 +47,15 @@ def checked_table(document: Mapping[str, object], *keys: str, path: Path) -> Map
             raise ManifestError(f"{path}: {where} is {value!r}, not a table of keys and values")
         document = value
     return document
+
+
+@lru_cache(maxsize=64)
+def parse_loosely(data: bytes | None) -> Mapping[str, object]:
+    """A manifest in TOML, as one of another time; empty for none that can be read."""
+    try:
+        return parse_toml((data or b"").decode())
+    except ValueError:
+        return {}
 
 
 def table_in(document: object, key: str) -> Mapping[str, Any]:
