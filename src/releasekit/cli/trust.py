@@ -93,16 +93,15 @@ async def run(config: Config, session: Session) -> int:
         found = collect_packages(targets, config.root, about, beside)
         chosen = about.select({each.id: each for each in found if not each.unpublishable})
         say_busy("asking registries", session)
+        trusts = {name: target.preflight.trust for name, target in targets.items()}
         rows = await gather_all(
             _find(each, trust, targets[each.id.ecosystem].registry, job)
             for each in sorted(chosen, key=lambda each: each.id)
-            if (trust := targets[each.id.ecosystem].preflight.trust)
+            if (trust := trusts[each.id.ecosystem])
         )
         if inputs.write and await _may_add(rows, job, lacking, session):
             rows = await gather_all(map(_add, rows))
-    others = {
-        each.id.ecosystem for each in chosen if targets[each.id.ecosystem].preflight.trust is None
-    }
+    others = {each.id.ecosystem for each in chosen if trusts[each.id.ecosystem] is None}
     missing = [each for each in rows if not (each.is_trusting or each.state.hidden)]
     hidden = [str(each.package.id) for each in rows if each.state.hidden and not each.is_trusting]
     heading = f"the workflow: {job}{'' if is_here else '; its file is not in this checkout'}"

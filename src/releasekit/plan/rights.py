@@ -45,9 +45,8 @@ async def refuse_unentitled(
     sent = [each.package for each in plan.packages if each.action in SENT]
     asked = [(tags, sent)]
     for name, target in targets.items():
-        asked.append(
-            (target.preflight.rights, [each for each in sent if each.id.ecosystem == name])
-        )
+        own = [each for each in sent if each.id.ecosystem == name]
+        asked.append((target.preflight.rights, own))
     answers = await gather_all(find(rights, own) for rights, own in asked if rights and own)
     causes: dict[tuple[str, str], list[str]] = {}
     for answer in answers:

@@ -140,21 +140,15 @@ def _of_names(
     """Of one that is hardly meant, an error, unless releasekit.toml says what to make of new names:
     a name is taken for good. Those `below` lie in its directory.
     """
-    if (
-        planned.action in SENT
-        and not planned.begun
-        and target.preflight.is_new is not None
-        and target.preflight.is_new(planned.package.id)
-    ):
-        doubt = planned.package.doubt or _doubt_of_root(
-            planned.package, target.preflight.is_new, below
-        )
+    package, is_new = planned.package, target.preflight.is_new
+    if planned.action in SENT and not planned.begun and is_new and is_new(package.id):
+        doubt = package.doubt or _doubt_of_root(package, is_new, below)
         yield PackageWarning(
             name=WarningName.NEW_NAME,
             message=f"{place(target.registry.url)} has no package of this name yet"
             + (
                 f", and it {doubt}: leave it out with `exclude-packages` (or all of "
-                f"{planned.package.id.ecosystem} with `ecosystem`), or write "
+                f"{package.id.ecosystem} with `ecosystem`), or write "
                 '`new-name = "warn"` below [warnings] in releasekit.toml'
                 if doubt
                 else ": make sure that it is spelled correctly"
