@@ -158,7 +158,7 @@ def name_tags(
     found = {}
     for planned in plan.packages:
         package = planned.package
-        if (own := targets[package.id.ecosystem].versioning.find_own_tag(package)) is not None:
+        if (own := targets[package.id.ecosystem].versioning.find_registry_tag(package)) is not None:
             # Modules of one path and several majors differ in nothing else.
             name = like = own
         else:

@@ -211,7 +211,7 @@ async def _examine_packages(
         if name in targets and not own:
             there, versioning = targets[name].workspace.packages, targets[name].versioning
             # Where nothing else is published, somebody wants these to be.
-            untold = [] if chosen else [p for p in there if versioning.find_untold(p, ())]
+            untold = [] if chosen else [p for p in there if versioning.suggest_version(p, ())]
             for package in (*untold, *there)[:1]:
                 leaving = "exclude-packages" if about.is_excluded(package.id) else "packages"
                 why = package.unpublishable or f"`{leaving}` leaves it out"

@@ -355,13 +355,13 @@ class Versioning:
     process; an ecosystem overrides what it knows better.
     """
 
-    def find_untold(self, _package: Package, _tagged: Iterable[str], /) -> str:
-        """The version to tell of a package that is not published for want of one: the last of those
+    def suggest_version(self, _package: Package, _tagged: Iterable[str], /) -> str:
+        """A version for a package that is not published for want of one: the last of those
         `tagged`, or else the first that it can have. Empty for any other package.
         """
         return ""
 
-    def find_own_tag(self, _package: Package, /) -> str | None:
+    def find_registry_tag(self, _package: Package, /) -> str | None:
         """The tag by which the registry itself publishes the package, with all of its bytes: empty
         where nothing is pushed for it, and None for a registry that goes by no tags.
         """
@@ -393,10 +393,10 @@ class Versioning:
         """Write the next versions of packages, by canonical name, and bring along what stands here:
         requirements on these packages that exclude them, and lock files.
 
-        With `raise`, requirements of packages that get a version themselves begin at the new one;
-        with `exact`, those that name a version name it alone. What excludes the version that stands
-        here means another one, and stays. Raises PlanError for what cannot be written exactly, with
-        the file, the place and what to do.
+        Ranges that `raise` begin at the new version, in packages that get one themselves; `exact`
+        ones name it alone, where they name a version. What excludes the version that stands here
+        means another one, and stays. Raises PlanError for what cannot be written exactly, with the
+        file, the place and what to do.
         """
         return WrittenVersions()
 

@@ -60,7 +60,7 @@ def target(own_tag: Callable[[Package], str] | None = None) -> Target:
         cast("Workspace", None),
         cast("Registry", None),
         read_version=NpmVersioning(Found({}, (), {}), "auto").read_version,
-        find_own_tag=own_tag,
+        find_registry_tag=own_tag,
     )
 
 

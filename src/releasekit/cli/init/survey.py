@@ -203,7 +203,7 @@ def _make_draft(
     untold = []
     for package in list_all(targets):
         own = tags.get(package.id, {})
-        if version := targets[package.id.ecosystem].versioning.find_untold(package, own):
+        if version := targets[package.id.ecosystem].versioning.suggest_version(package, own):
             untold.append(Untold(package, version, own.get(version, "")))
     has_own = untold or any(each.gets_version for each in list_all(targets))
     return Proposal(

@@ -42,7 +42,7 @@ class GoVersioning(Versioning):
     config_file: Path
     tags: TagRegistry | None = None
 
-    def find_untold(self, package: Package, tagged: Iterable[str], /) -> str:
+    def suggest_version(self, package: Package, tagged: Iterable[str], /) -> str:
         module = self.modules[package.id.name]
         if module.unpublishable != UNTOLD:
             return ""
@@ -56,7 +56,7 @@ class GoVersioning(Versioning):
             default=paths.find_first(module.path),
         )
 
-    def find_own_tag(self, package: Package, /) -> str | None:
+    def find_registry_tag(self, package: Package, /) -> str | None:
         return self.tags.own_tag(package) if self.tags else None
 
     def find_source_tag(self, package: Package, /) -> str:
