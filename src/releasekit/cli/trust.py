@@ -53,7 +53,6 @@ class Row:
     trust: Trust
     job: Publisher
     state: TrustState
-    is_new: bool = False
     refusal: str = ""
 
     @property
@@ -62,7 +61,7 @@ class Row:
 
     @property
     def is_to_be_added(self) -> bool:
-        return not (self.is_trusting or self.state.unknown or self.is_new)
+        return not (self.is_trusting or self.state.unknown or self.state.is_new)
 
     @property
     def verdict(self) -> str:
@@ -71,7 +70,7 @@ class Row:
             return "yes"
         if self.refusal or state.publishers:
             return f"no: {self.refusal or f'it trusts {few(list(map(str, state.publishers)))}'}"
-        return ("not known" if state.unknown else "no") + (": it is new" if self.is_new else "")
+        return ("not known" if state.unknown else "no") + (": it is new" if state.is_new else "")
 
 
 async def run(config: Config, session: Session) -> int:
@@ -126,8 +125,7 @@ async def run(config: Config, session: Session) -> int:
 async def _find(package: Package, trust: Trust, registry: Registry, job: Publisher) -> Row:
     try:
         await registry.lookup(package)
-        state = await trust.find_trust(package)
-        return Row(package, trust, job, state, trust.is_new(package.id))
+        return Row(package, trust, job, await trust.find_trust(package))
     except PackageError as error:
         unknown = without_name(str(error), package)
         return Row(package, trust, job, TrustState(unknown=unknown))
@@ -174,7 +172,7 @@ def _list_lines(rows: Sequence[Row]) -> Iterator[str]:
     places: dict[str, list[str]] = {}
     for row in rows:
         if not row.is_trusting:
-            words, place = row.trust.explain_trust(row.package, row.job, is_new=row.is_new)
+            words, place = row.trust.explain_trust(row.package, row.job, is_new=row.state.is_new)
             why = f"{row.state.unknown}; " if row.state.unknown else ""
             words = f"{row.package.id.ecosystem}: {why}{words}"
             places.setdefault(words, []).append(f"  {place}")

@@ -71,20 +71,18 @@ class Publisher:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrustState:
-    """Whom a registry trusts with a package; `unknown` is why that is not known, and it is `hidden`
-    where the registry tells nobody, or nobody but a person.
+    """Whom a registry trusts with a package, which may be new to it; `unknown` is why that is not
+    known, and it is `hidden` where the registry tells nobody, or nobody but a person.
     """
 
     publishers: tuple[Publisher, ...] = ()
+    is_new: bool = False
     unknown: str = ""
     hidden: bool = False
 
 
 class Trust(Protocol):
     """Which jobs a registry lets publish without a token."""
-
-    def is_new(self, package: PackageId) -> bool:
-        """As in `Preflight`."""
 
     async def find_trust(self, package: Package) -> TrustState:
         """Once it was looked up. Raises PackageError."""

@@ -234,7 +234,7 @@ class SparseRegistry(Resource):
     async def find_trust(self, package: Package) -> TrustState:
         """https://github.com/rust-lang/crates.io/tree/main/src/controllers/trustpub/github_configs"""
         if self.is_new(package.id):
-            return TrustState()
+            return TrustState(is_new=True)
         if not (authorization := self._authorize()):
             return TrustState(unknown=_OWNERS)
         url = self._trusted_at.copy_with(params={"crate": package.id.name})

@@ -171,7 +171,7 @@ class NpmRegistry:
     async def find_trust(self, package: Package) -> TrustState:
         """https://github.com/npm/api-documentation/blob/main/api/registry.npmjs.com/trust.yaml"""
         if self.is_new(package.id):
-            return TrustState()
+            return TrustState(is_new=True)
         if authorization := authorize(self._login.for_reading()):
             response = await self.server.read(self._trusted_at(package), authorization)
             if response.status_code not in {401, 403}:

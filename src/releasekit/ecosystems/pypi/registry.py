@@ -355,9 +355,10 @@ class PackageIndex:
                         self._classifiers = lines
             return self._classifiers
 
-    async def find_trust(self, package: Package) -> TrustState:  # noqa: ARG002
+    async def find_trust(self, package: Package) -> TrustState:
         """PyPI has no API for it. https://docs.pypi.org/trusted-publishers/"""
-        return TrustState(unknown="PyPI tells owners only", hidden=True)
+        is_new = self.is_new(package.id)
+        return TrustState(is_new=is_new, unknown="PyPI tells owners only", hidden=True)
 
     async def add_trust(self, package: Package, job: Publisher) -> bool:  # noqa: ARG002
         return False
