@@ -69,12 +69,17 @@ def try_out(package: Package, shared: Path, *, alone: bool = False) -> Trial:
 
 
 def resolve(
-    place: Path, clients: Clients, *names: str, alone: bool = False, **changes: object
+    place: Path,
+    clients: Clients,
+    *names: str,
+    alone: bool = False,
+    has_client: bool = True,
+    **changes: object,
 ) -> Status:
     packages = [package(name) for name in names]
     there = Published(files={"a": "sha256:00"})
     status = Status(packages=packages, answers={each.id: there for each in packages})
-    trying = partial(try_out, alone=alone)
+    trying = partial(try_out, alone=alone) if has_client else None
     target = FakeTarget(FakeWorkspace(packages), FakeRegistry(), try_out=trying)
     config = fakes.config(place, **{"concurrency": 3, **changes})
     services = fakes.services(config, cast("Processes", clients))
@@ -125,6 +130,8 @@ def test_a_client_that_is_missing_or_cannot_ask_is_told_of_each_package(
     served = resolve(tmp_path, Clients(), "a", registries=directory)
     why = "no client reads a directory: serve it, and give its address"
     assert served.unresolved == {package_id("a"): why}
+    # As of an ecosystem whose packages go into directories alone.
+    assert resolve(tmp_path, Clients(), "a", has_client=False).unresolved == served.unresolved
 
 
 @pytest.mark.parametrize(
