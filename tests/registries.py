@@ -11,6 +11,7 @@ import fakes
 from releasekit.ecosystems import ECOSYSTEMS, folders
 from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.pypi import Inputs
+from releasekit.host.ci import CI
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
 
@@ -55,6 +56,7 @@ async def opened(
             http=http,
             processes=cast("Processes", None),
             credentials=Credentials(taken, mask=seen.append),
+            ci=CI.of(taken.environment),
             logs=fakes.logs(config.state_directory),
         )
         yield folders.discovery(ECOSYSTEMS["pypi"], config, services).registry

@@ -27,6 +27,7 @@ from releasekit.ecosystems.npm.registry import NpmRegistry
 from releasekit.ecosystems.shared.login import NoAuth
 from releasekit.ecosystems.shared.server import RegistryClient
 from releasekit.errors import MissingCredentials, ReleasekitError
+from releasekit.host.ci import CI
 from releasekit.host.process import Processes
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
@@ -68,6 +69,7 @@ async def look_up(ecosystem: str, url: str, http: httpx.AsyncClient) -> None:
         http=http,
         processes=Processes(environment=taken.environment),
         credentials=Credentials(taken, mask=lambda _secret: None),
+        ci=CI.of(taken.environment),
         logs=fakes.logs(config.state_directory),
     )
     if ecosystem == "npm":

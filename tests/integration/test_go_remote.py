@@ -31,6 +31,7 @@ from releasekit.ecosystems.folders import discovery
 from releasekit.ecosystems.interface import Services, Target
 from releasekit.ecosystems.preflight import RightsFound
 from releasekit.errors import Denied, Transient
+from releasekit.host.ci import CI
 from releasekit.host.process import Processes
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
@@ -82,7 +83,9 @@ class Place:
             Group() as group,
         ):
             logs = fakes.logs(config.state_directory)
-            services = Services.of(config, http, processes, credentials, logs)
+            services = Services.of(
+                config, http, processes, credentials, CI.of(credentials.environment), logs
+            )
             opened = await discovery(ECOSYSTEMS["go"], config, services).opened_in(group)
             yield await opened.discover(self.root)
 

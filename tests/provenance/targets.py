@@ -53,7 +53,9 @@ async def opened(
         credentials = Credentials(taken, mask=lambda _: None)
         processes = cast("Processes", Passing())
         logs = fakes.logs(config.state_directory)
-        services = Services.of(config, http, processes, credentials, logs)
+        services = Services.of(
+            config, http, processes, credentials, CI.of(credentials.environment), logs
+        )
         yield await folders.discovery(ECOSYSTEMS[ecosystem], config, services).discover(root)
 
 

@@ -88,6 +88,7 @@ async def run(config: Config, session: Session) -> int:
                 await group.enter(http_client(pool_size=2 * AT_ONCE)),
                 await start_processes(group, config, session, ()),
                 session.credentials,
+                session.ci,
                 Logs(config.state_directory, folder, session.credentials.redact),
                 WaitBudget.from_now(max_wait_s=config.max_wait, deadline_s=None),
             )

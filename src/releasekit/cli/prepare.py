@@ -102,7 +102,9 @@ async def prepare(
         tokens = open_tokens(session.ci, session.credentials, http)
         signs = tokens.find_obstacle(AUDIENCE) is None
         loaded = group.start(asyncio.to_thread(load_everything, config, signs=signs))
-        services = Services.of(config, http, processes, session.credentials, logs, patience)
+        services = Services.of(
+            config, http, processes, session.credentials, session.ci, logs, patience
+        )
         pushes = config.tag or config.announce
         remembered = group.start(services.git.remember()) if pushes else None
         config, survey = await surveyed

@@ -108,7 +108,7 @@ async def open_workspace(
     config, survey = await survey_root(config, session, processes)
     http = await group.enter(http_client(pool_size=CONNECTIONS))
     logs = make_logs(config.state_directory, session, config.mode)
-    services = Services.of(config, http, processes, session.credentials, logs)
+    services = Services.of(config, http, processes, session.credentials, session.ci, logs)
     await services.git.remember()
     return config, survey, services
 

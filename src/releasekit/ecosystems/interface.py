@@ -12,7 +12,6 @@ from typing import IO, TYPE_CHECKING, Literal, Protocol, Self, TypeVar
 from releasekit.aio import Resource, uncancellable
 from releasekit.ecosystems.preflight import Preflight
 from releasekit.git.settings import GitSettings
-from releasekit.host.ci import CI
 from releasekit.host.files import repository_of
 from releasekit.scheduler.retries import PATIENT
 
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.shared.packed import Counts
     from releasekit.errors import BuildFailed
     from releasekit.git.versions import Read
+    from releasekit.host.ci import CI
     from releasekit.host.edits import Edits
     from releasekit.host.process import Processes
     from releasekit.http.client import RetryPolicy
@@ -556,6 +556,7 @@ class Services:
         http: httpx.AsyncClient,
         processes: Processes,
         credentials: Credentials,
+        ci: CI,
         logs: Logs,
         patience: WaitBudget = PATIENT,
     ) -> Self:
@@ -566,7 +567,7 @@ class Services:
             credentials,
             logs,
             config.retry_policy(patience, credentials.redact),
-            CI.of(credentials.environment).with_inputs(config.forge, config.run_url),
+            ci,
             GitSettings(
                 repository_of(config.root) or config.root, processes, credentials.environment
             ),

@@ -16,6 +16,7 @@ from releasekit.aio import Group
 from releasekit.config.declaration import declared_by
 from releasekit.ecosystems import ECOSYSTEMS, FOLDERS, folders
 from releasekit.ecosystems.interface import Services
+from releasekit.host.ci import CI
 from releasekit.host.process import Processes
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
@@ -77,7 +78,9 @@ def test_one_that_is_not_discovered_is_what_its_discovery_would_find(
             Group() as group,
         ):
             logs = fakes.logs(config.state_directory)
-            services = Services.of(config, http, processes, credentials, logs)
+            services = Services.of(
+                config, http, processes, credentials, CI.of(credentials.environment), logs
+            )
             discovery = await folders.discovery(ecosystem, config, services).opened_in(group)
             return await discovery.discover(tmp_path), discovery.registry
 

@@ -13,6 +13,7 @@ from releasekit.ecosystems.go import OFFICIAL, module_zip, release
 from releasekit.ecosystems.go.registry import ModuleProxy, ProxyDirectory
 from releasekit.ecosystems.interface import Services
 from releasekit.errors import ConfigError, Denied, PackageError, Rejected, Transient
+from releasekit.host.ci import CI
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
 from releasekit.model import Package, PackageId
@@ -52,6 +53,7 @@ def read(
                 http=http,
                 processes=cast("Processes", None),
                 credentials=Credentials(taken, mask=lambda _: None),
+                ci=CI.of(taken.environment),
                 logs=fakes.logs(config.state_directory),
             )
             return await ModuleProxy(url, services).read_digests(PACKAGE)

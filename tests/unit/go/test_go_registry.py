@@ -24,6 +24,7 @@ from releasekit.ecosystems.interface import Services, Target
 from releasekit.errors import MissingCredentials, PackageError, Rejected
 from releasekit.git.objects import Object, TagBundle
 from releasekit.git.remote import Remote
+from releasekit.host.ci import CI
 from releasekit.host.process import Processes
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
@@ -80,7 +81,9 @@ class Place:
                 ) as processes,
                 Group() as group,
             ):
-                services = Services.of(config, http, processes, credentials, logs)
+                services = Services.of(
+                    config, http, processes, credentials, CI.of(credentials.environment), logs
+                )
                 opened = await discovery(ECOSYSTEMS["go"], config, services).opened_in(group)
                 found = await opened.discover(self.root)
                 packages = sorted(found.workspace.packages, key=lambda package: package.id)

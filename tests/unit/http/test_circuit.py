@@ -14,6 +14,7 @@ from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.maven.repository import ANSWERS
 from releasekit.ecosystems.shared.server import RegistryClient
 from releasekit.errors import CircuitOpen, Transient
+from releasekit.host.ci import CI
 from releasekit.http.circuit import Circuit
 from releasekit.http.client import RetryPolicy, http_client, request_with_retry, retry
 from releasekit.http.credentials import Credentials, snapshot
@@ -226,6 +227,7 @@ def test_each_attempt_at_an_upload_slows_down_no_further(tmp_path: Path) -> None
                 client,
                 cast("Processes", None),
                 Credentials(taken, mask=lambda _: None),
+                CI.of(taken.environment),
                 fakes.logs(tmp_path),
             )
             server = RegistryClient(httpx.URL("https://registry.example/"), ANSWERS, given)

@@ -15,6 +15,7 @@ from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.maven import Inputs
 from releasekit.ecosystems.maven.layout import ALGORITHMS
 from releasekit.ecosystems.shared.artifacts import digested
+from releasekit.host.ci import CI
 from releasekit.host.process import Processes
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
@@ -118,7 +119,9 @@ async def services(
         Processes(environment=taken.environment, variables=fakes.TOOL_VARIABLES) as processes,
     ):
         logs = fakes.logs(config.state_directory)
-        yield Services.of(config, http, processes, credentials, logs)
+        yield Services.of(
+            config, http, processes, credentials, CI.of(credentials.environment), logs
+        )
 
 
 def using(

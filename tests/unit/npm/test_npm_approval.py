@@ -33,6 +33,7 @@ from releasekit.errors import (
     UnderReview,
     UnnamedRegistry,
 )
+from releasekit.host.ci import CI
 from releasekit.host.process import Processes
 from releasekit.host.sandbox import UNCONFINED, Sandbox
 from releasekit.http.client import http_client
@@ -130,7 +131,9 @@ def using(
             credentials = Credentials(taken, mask=lambda _: None)
             logs = fakes.logs(config.state_directory)
             processes = Processes(environment={}, secrets=(), sandbox=sandbox)
-            services = Services.of(config, http, processes, credentials, logs)
+            services = Services.of(
+                config, http, processes, credentials, CI.of(credentials.environment), logs
+            )
             made = approval(ECOSYSTEMS["npm"], config, services)
             assert isinstance(made, NpmApproval)
             return await use(made)

@@ -27,6 +27,7 @@ from releasekit.errors import (
     Rejected,
     Transient,
 )
+from releasekit.host.ci import CI
 from releasekit.host.sandbox import UNCONFINED
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
@@ -91,7 +92,9 @@ def using(
             credentials = Credentials(taken, mask=lambda _: None)
             processes = cast("Processes", Nothing())
             logs = fakes.logs(config.state_directory)
-            services = Services.of(config, http, processes, credentials, logs)
+            services = Services.of(
+                config, http, processes, credentials, CI.of(credentials.environment), logs
+            )
             found = await discovery(ECOSYSTEMS["npm"], config, services).discover(config.root)
             return await use(found.registry)
 

@@ -23,6 +23,7 @@ from releasekit.errors import (
     StageOnly,
     Transient,
 )
+from releasekit.host.ci import CI
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
 from releasekit.model import (
@@ -147,7 +148,9 @@ def using(
             credentials = Credentials(taken, mask=lambda _: None)
             processes = cast("Processes", Passing())
             logs = fakes.logs(config.state_directory)
-            services = Services.of(config, http, processes, credentials, logs)
+            services = Services.of(
+                config, http, processes, credentials, CI.of(credentials.environment), logs
+            )
             return await use(await discovery(ECOSYSTEMS["npm"], config, services).discover(home))
 
     return asyncio.run(main())

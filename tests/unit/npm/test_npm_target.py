@@ -31,6 +31,7 @@ from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.npm import NPMJS, Inputs, Options, tarball
 from releasekit.ecosystems.npm.target import Npm
 from releasekit.errors import BuildFailed, ConfigError, PlanError, ReleasekitError
+from releasekit.host.ci import CI
 from releasekit.host.process import PATIENCE, KillSchedule, Processes
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
@@ -656,7 +657,12 @@ async def noted(root: Path, **changes: object) -> str:
         credentials = Credentials(token, mask=lambda _: None)
         processes = cast("Processes", Passing())
         services = Services.of(
-            config, http, processes, credentials, fakes.logs(config.state_directory)
+            config,
+            http,
+            processes,
+            credentials,
+            CI.of(credentials.environment),
+            fakes.logs(config.state_directory),
         )
         found = await discovery(ECOSYSTEMS["npm"], config, services).discover(root)
         for package in found.workspace.packages:

@@ -101,7 +101,9 @@ def _services(config: Config, environ: dict[str, str]) -> Services:
     credentials = Credentials(taken, mask=lambda _: None)
     processes = cast("Processes", None)
     logs = fakes.logs(config.state_directory)
-    return Services.of(config, httpx.AsyncClient(), processes, credentials, logs)
+    return Services.of(
+        config, httpx.AsyncClient(), processes, credentials, CI.of(credentials.environment), logs
+    )
 
 
 @pytest.mark.parametrize("ecosystem", ["pypi", "npm", "cargo"])
