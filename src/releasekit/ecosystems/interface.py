@@ -253,18 +253,18 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clients:
-    """What the clients of users do with what was published.
+    """What the tools of users do with what was published.
 
-    `try_out` is how a user gets a package from this registry, which is no directory. What they
-    fetch goes into the directory that it is given, one of this run: nothing from before counts.
+    `try_out` is how a user gets a package from this registry, which is no directory. Downloads go
+    into the given directory, which is new in each run, so that nothing from before counts.
 
-    `takes_hidden` says of a requirement whether they take a version that is hidden, as a yanked
-    one; None where that is not known, or no version is ever hidden. `takes_instead` says of a
-    requirement and the hidden version whether they take another one that it admits in its place.
+    `takes_hidden` tells whether a requirement still gets a hidden version, such as a yanked one;
+    None where that is not known, or no version is ever hidden. `takes_instead` tells whether a
+    requirement, in place of a hidden version, gets another one that it admits.
 
-    `read_asked` tells what the version that is there requires, by the names of packages, where
-    `Published.asks` has nothing; empty where nothing tells. `find_pinned_apart` tells which of some
-    packages those who use these files need in one version only, and in another than is given. It
+    `read_asked` reads what the published version requires, by the names of packages, where
+    `Published.asks` is empty; also empty where nothing tells. `find_pinned_apart` lists those of
+    the given packages that the files require in one version only, and not in the given one. It
     blocks; empty where the files are gone, and None where files do not tell.
     """
 
@@ -278,72 +278,71 @@ class Clients:
 
 
 class Composition:
-    """What the published files of a package are made of, which tells the packages that a change is
-    about. It reads manifests, and starts no process; an ecosystem overrides what it knows better.
+    """Which files go into what is published of a package, and so which packages a change is about.
+
+    It reads manifests, and starts no process; an ecosystem overrides what it knows better. What is
+    `tracked` are the files that git has below the directory of a package, relative to it.
     """
 
-    def packs(self, _package: Package, _names: Collection[str], /) -> Counts:
-        """Of all files that git tracks below its directory, by names relative to it, whether one
-        goes into what is published of it, or makes it, and is more than a test or a note. A name
-        that ends with a slash is a directory of which nothing more is known: whether one of its
-        files may.
+    def packs(self, _package: Package, _tracked: Collection[str], /) -> Counts:
+        """Return what tells whether a tracked file counts: it is published, or something published
+        is made of it, and it is more than a test or a note. A name that ends with a slash is a
+        directory of which nothing more is known; it counts where one of its files may.
         """
         return lambda _: True
 
-    def follows_links(self, _package: Package, _names: Collection[str], /) -> bool:
-        """Whether a symbolic link among the same files stands for what it leads to."""
+    def follows_links(self, _package: Package, _tracked: Collection[str], /) -> bool:
+        """Return whether a tracked symbolic link stands for what it leads to."""
         return True
 
     def find_unbuilt(self, _package: Package, _names: Collection[str], /) -> str:
-        """A file that the package leads its users to, and that these `names` in it do not have;
+        """Return a file that the manifest leads users to, and that is not among these `names`;
         empty where all are there.
         """
         return ""
 
     def list_outside(self, _package: Package, /) -> Collection[Path]:
-        """The files and directories outside its directory that go into what is published of it, by
-        what manifests say or by a rule of the ecosystem; they need not be there.
+        """List the files and directories outside its directory that are published with it, by its
+        manifests or by a rule of the ecosystem. They need not exist.
         """
         return ()
 
     def list_compiled(self, _package: Package, /) -> Collection[Path]:
-        """The manifests of what is compiled into it and may be a package here, wherever they lie.
-        Of each counts what lies below its directory, but neither in a package further down nor
-        below another manifest of that name. They need not be there.
+        """List the manifests of what is compiled into it, packages here or not, wherever they lie.
+        Each stands for the files below its directory, without those of packages further down, or
+        below another manifest of that name. They need not exist.
         """
         return ()
 
     def find_parts(self, _package: Package, /) -> Mapping[Package, Collection[Package]]:
-        """The packages here whose files may go into what is published of it, by the manifests
-        alone, each with those that may take it in.
+        """Find the packages here whose files may be published as part of it, by manifests alone,
+        each with the packages that may take it in.
         """
         return {}
 
     def follow_imports(
         self, _package: Package, _part: Package, _tracked: Callable[[Package], Sequence[str]], /
     ) -> Counts | None:
-        """Of a package and such a part, by what git tracks below the directory of a package, which
-        files of the part the sources of the package lead to; None where they lead to none.
+        """Return which files of such a part the sources of the package lead to; None where they
+        lead to none. `tracked` lists the files of a package.
         """
         return None
 
     def read_offered(self, _package: Package, _read: Read, /) -> str:
-        """What its manifest said itself that users get, at another time, as text to compare; empty
+        """Read what its manifest itself said to users at another time, as text to compare; empty
         where there was no manifest.
         """
         return ""
 
     def read_inherited(self, _package: Package, _read: Read, /) -> str:
-        """What its manifest took from files outside its directory, at another time, as text to
-        compare.
-        """
+        """Read what its manifest took from other files at another time, as text to compare."""
         return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenVersions:
-    """`by_tag` are packages whose version no file says, as their tag does. What `moved` had no
-    version decided, and moves along with others, to which version; it may be of any ecosystem.
+    """`by_tag` are the packages whose version stands in no file, as their tag says it. `moved` are
+    those that got a version along with others, without a decision; they may be of any ecosystem.
     """
 
     by_tag: frozenset[PackageId] = frozenset()
@@ -356,34 +355,34 @@ class Versioning:
     """
 
     def suggest_version(self, _package: Package, _tagged: Iterable[str], /) -> str:
-        """A version for a package that is not published for want of one: the last of those
-        `tagged`, or else the first that it can have. Empty for any other package.
+        """Suggest a version for a package that is not published because it has none: the last of
+        those `tagged`, or else the first that it can have. Empty for any other package.
         """
         return ""
 
     def find_registry_tag(self, _package: Package, /) -> str | None:
-        """The tag by which the registry itself publishes the package, with all of its bytes: empty
-        where nothing is pushed for it, and None for a registry that goes by no tags.
+        """Return the tag that publishes the package, where a registry takes packages as tags: empty
+        where nothing is pushed for it, and None for any other registry.
         """
         return None
 
     def find_source_tag(self, _package: Package, /) -> str:
-        """The tag by which users get the same version from its repository, past the registry."""
+        """Return the tag by which users get this version from git, past the registry, if any."""
         return ""
 
     def read_version(self, _package: Package, _read: Read, /) -> str:
-        """What its manifests said at another time; empty where they did not say."""
+        """Read what its manifests said at another time; empty where they did not say."""
         return ""
 
     @cached_property
     def groups(self) -> Mapping[str, Sequence[PackageId]]:
-        """By the place where it stands, the packages that share a version."""
+        """The packages that share a version, by the place where it stands."""
         return {}
 
     def list_edges(self, _released: Mapping[str, str], /) -> Iterable[Edge]:
-        """What the published files of each package ask of others here, as their manifests and
-        today's pins have it. `released` maps canonical names to the versions that were published,
-        which pins named then. What is never published, or excludes what stands here, asks nothing.
+        """List what the published files of packages require of others here, by their manifests and
+        today's pins. `released` maps canonical names to the versions that pins named then. Neither
+        a package that is never published nor a requirement that excludes what stands here counts.
         """
         return ()
 
@@ -393,10 +392,10 @@ class Versioning:
         """Write the next versions of packages, by canonical name, and bring along what stands here:
         requirements on these packages that exclude them, and lock files.
 
-        Ranges that `raise` begin at the new version, in packages that get one themselves; `exact`
-        ones name it alone, where they name a version. What excludes the version that stands here
-        means another one, and stays. Raises PlanError for what cannot be written exactly, with the
-        file, the place and what to do.
+        With `raise`, ranges in packages that get a version themselves begin at the new one; with
+        `exact`, requirements that name a version name the new one alone. What excludes the version
+        that stands here means another one, and stays. Raises PlanError for what cannot be written
+        exactly, with the file, the place and what to do.
         """
         return WrittenVersions()
 

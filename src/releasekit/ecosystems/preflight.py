@@ -41,7 +41,7 @@ class Rights(Protocol):
     """What a registry says of a login before anything is sent."""
 
     async def find_rights(self, packages: Sequence[Package], *, proving: bool) -> RightsFound:
-        """Of a login for these; once all were looked up. Where it is `proving`, the login may be
+        """Find what a login may do with these, once all were looked up. With `proving`, it may be
         used as for an upload: the identity of a job is shown, which makes the projects of pending
         publishers. Raises PackageError.
         """
@@ -85,27 +85,25 @@ class Trust(Protocol):
     """Which jobs a registry lets publish without a token."""
 
     async def find_trust(self, package: Package) -> TrustState:
-        """Once it was looked up. Raises PackageError."""
+        """Find whom it trusts with a package that was looked up. Raises PackageError."""
 
     async def add_trust(self, package: Package, job: Publisher) -> bool:
-        """Whether the job is trusted from now on; False where only a person can do that. Raises
-        PackageError.
-        """
+        """Trust the job from now on; False where only a person can do that. Raises PackageError."""
 
     def explain_trust(self, package: Package, job: Publisher, *, is_new: bool) -> tuple[str, str]:
-        """What a person does for all packages alike, and the page or the command for this one."""
+        """Return what a person does for all packages, and the page or command for this one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preflight:
-    """`rights` are None where a registry says nothing of a login, as a directory, and `trust` where
-    it has no trusted publishing, as far as is known. `is_new` is whether it has no package of a
-    name that was looked up; None where that means nothing.
+    """`rights` is None where a registry says nothing of a login, as a directory, and `trust` where
+    it has no trusted publishing, as far as is known. `is_new` tells whether it lacks a package that
+    was looked up, whatever the version; None where that means nothing.
 
-    `find_excess` tells which of some packages are more than it takes, and `find_earliest` the
-    seconds after which it takes each, once all were looked up. `token_ends` is the end of the token
-    that uploads, a time of `time.time`; None where it is not known, or where another one is made in
-    time. It takes at least `shows_after_s` to show a package, where it checks that first.
+    Once all were looked up, `find_excess` warns of packages that exceed its limits, and
+    `find_earliest` tells after how many seconds it takes each. `token_ends` is when the token that
+    uploads ends, as `time.time` counts; None where that is not known, or another one is made in
+    time. `shows_after_s` is how long it checks a package, at least, before it shows it.
     """
 
     rights: Rights | None = None
