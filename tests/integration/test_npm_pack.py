@@ -482,7 +482,7 @@ def uncounted(directory: Path, tarball: Path) -> list[str]:
     tracked = [
         path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file()
     ]
-    counts = NpmComposition(Found({}, (), {}), (), directory).packs(package, tracked)
+    counts = NpmComposition(Found({}, (), {}), (), directory).make_filter(package, tracked)
     with tarfile.open(tarball) as archive:
         names = [name.removeprefix("package/") for name in archive.getnames()]
     bundled = "node_modules/"

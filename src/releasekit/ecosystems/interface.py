@@ -284,7 +284,7 @@ class Composition:
     `tracked` are the files that git has below the directory of a package, relative to it.
     """
 
-    def packs(self, _package: Package, _tracked: Collection[str], /) -> Counts:
+    def make_filter(self, _package: Package, _tracked: Collection[str], /) -> Counts:
         """Return what tells whether a tracked file counts: it is published, or something published
         is made of it, and it is more than a test or a note. A name that ends with a slash is a
         directory of which nothing more is known; it counts where one of its files may.

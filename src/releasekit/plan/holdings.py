@@ -3,7 +3,7 @@ versions, and for what has to be checked out.
 
 A package has the files below its directory that are in no package further down. It also has what a
 symbolic link there leads to, and what its manifests take from elsewhere. Of all these, its
-ecosystem says which go into what is published (`Composition.packs`).
+ecosystem says which go into what is published (`Composition.make_filter`).
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ class Holdings:
             )
         if package not in self._counts:
             found, composition = self._by_id[package], self._compositions[package.ecosystem]
-            self._counts[package] = composition.packs(found, self.list_own(found))
+            self._counts[package] = composition.make_filter(found, self.list_own(found))
         return self._counts[package](name)
 
     def holds_below(self, package: PackageId, place: str, name: str) -> bool:

@@ -78,7 +78,7 @@ def test_a_submodule_that_is_not_checked_out_is_refused(root: Path) -> None:
     committed = make_target(there, "core", "app", builds_from_commit=True)
     assert "are not checked out: shared/vendor (" in check(there, committed)
     packs = lambda _package, _names: lambda name: not name.startswith("vendor")  # noqa: E731
-    leaving_out = make_target(there, "core", packs=packs)
+    leaving_out = make_target(there, "core", make_filter=packs)
     note = check(there, leaving_out)
     assert "are not checked out: app/lone, shared/vendor (" in note
     assert "`update = none`" in note
@@ -287,10 +287,11 @@ def test_what_go_leaves_out_is_named(root: Path) -> None:
         "elsewhere/link.go": "../gen/a.go",
     }
     commit(root, {"gen/a.go": "1"}, links)
-    target = make_target(root, "core", builds_from_commit=True, packs=GoComposition().packs)
+    of_go = GoComposition().make_filter
+    target = make_target(root, "core", builds_from_commit=True, make_filter=of_go)
     assert check(root, target) == (
         "fake:core would be published without core/dir, core/link.go, core/sub and 1 more: a Go "
         "module contains no symbolic links and no files of submodules; commit the files themselves"
     )
     # Others pack what a link leads to.
-    assert check(root, make_target(root, "core", packs=GoComposition().packs)) == ""
+    assert check(root, make_target(root, "core", make_filter=of_go)) == ""

@@ -121,8 +121,10 @@ def test_a_package_holds_what_lies_above_its_workspace(root: Path) -> None:
 def test_what_a_link_leads_to_counts_by_its_name_in_the_package(root: Path) -> None:
     """R64: by the name that its tool packs it under."""
     commit(root, {"shared/s.py": "1", "app/b.py": "1"}, {"core/notes/s.py": "../../shared/s.py"})
-    packs = lambda _package, _names: lambda name: not name.startswith("notes/")  # noqa: E731
-    assert holding(holdings(root, "core", packs=packs), "shared/s.py") == {"shared/s.py": set()}
+    filtered = lambda _package, _names: lambda name: not name.startswith("notes/")  # noqa: E731
+    assert holding(holdings(root, "core", make_filter=filtered), "shared/s.py") == {
+        "shared/s.py": set()
+    }
     none = holdings(root, "core", follows_links=lambda *_: False)
     assert holding(none, "shared/s.py") == {"shared/s.py": set()}
 

@@ -452,7 +452,7 @@ def test_what_goes_out_without_a_commit_is_said(tmp_path: Path) -> None:
     target = FakeTarget(
         FakeWorkspace([each.package for each in made.packages]),
         FakeRegistry(),
-        packs=lambda _package, _names: lambda name: not name.startswith("test"),
+        make_filter=lambda _package, _names: lambda name: not name.startswith("test"),
     )
     assert said(warned(root, made, target)) == {"core": [], "app": [], "cli": []}
     for name in ("core/a.py", "core/new.py", "app/test.py", "cli/a.py"):
@@ -462,8 +462,9 @@ def test_what_goes_out_without_a_commit_is_said(tmp_path: Path) -> None:
         "unless an earlier step wrote them"
     )
     assert said(warned(root, made, target)) == {"core": [told], "app": [], "cli": []}
+    own = target.composition.make_filter
     from_commit = FakeTarget(
-        target.workspace, target.registry, packs=target.composition.packs, builds_from_commit=True
+        target.workspace, target.registry, make_filter=own, builds_from_commit=True
     )
     left = (
         f"it is built from commit {head}, so changes to a.py, new.py do not go out with it: "

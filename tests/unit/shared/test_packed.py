@@ -49,16 +49,16 @@ def test_a_crate_counts_what_cargo_packs(tmp_path: Path) -> None:
     names = "Cargo.toml src/lib.rs src/test.rs build.rs data/x.json Cargo.lock fuzz/Cargo.toml"
     names += " fuzz/run.rs tests/x.rs src/a/tests.rs benches/b.rs .rustfmt.toml CHANGELOG.md"
     kept = "Cargo.toml src/lib.rs src/test.rs build.rs data/x.json"
-    assert counted(cargo.packs, plain, names) == kept
-    assert counted(cargo.packs, plain, "src/main.rs Cargo.lock") == "src/main.rs Cargo.lock"
+    assert counted(cargo.make_filter, plain, names) == kept
+    assert counted(cargo.make_filter, plain, "src/main.rs Cargo.lock") == "src/main.rs Cargo.lock"
     listed = '[package]\ninclude = ["src/**/*", "*.txt", "!src/no.rs"]\nreadme = "docs/R.md"\n'
     named = at(tmp_path, "Cargo.toml", listed)
     names = "Cargo.toml src/a/b.rs src/no.rs deep/x.txt build.rs docs/R.md docs/other.md"
     kept = "Cargo.toml src/a/b.rs deep/x.txt docs/R.md"
-    assert counted(cargo.packs, named, names) == kept
+    assert counted(cargo.make_filter, named, names) == kept
     without = at(tmp_path, "Cargo.toml", '[package]\nexclude = ["/data", "*.png"]\n')
     names = "src/lib.rs data/x.json src/data/x.json src/a.png"
-    assert counted(cargo.packs, without, names) == "src/lib.rs src/data/x.json"
+    assert counted(cargo.make_filter, without, names) == "src/lib.rs src/data/x.json"
 
 
 def test_a_crate_takes_what_its_workspace_leaves_out(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_a_crate_takes_what_its_workspace_leaves_out(tmp_path: Path) -> None:
     shared.write_text('[workspace.package]\nexclude = ["/data"]\n')
     text = '[package]\nname = "core"\nexclude.workspace = true\n'
     member = replace(at(tmp_path, "Cargo.toml", text), inherits=(shared,))
-    assert counted(cargo.packs, member, "src/lib.rs data/x.json") == "src/lib.rs"
+    assert counted(cargo.make_filter, member, "src/lib.rs data/x.json") == "src/lib.rs"
 
 
 def test_an_npm_package_counts_what_npm_packs(tmp_path: Path) -> None:
@@ -79,13 +79,13 @@ def test_an_npm_package_counts_what_npm_packs(tmp_path: Path) -> None:
     source = manifest(files=["lib/", "/data/*.json"], bin={"x": "./bin/x.js"})
     names += " data/x.json yarn.lock"
     kept = "package.json README.md lib/a.js bin/x.js data/x.json"
-    assert counted(npm.packs, source, names) == kept
+    assert counted(npm.make_filter, source, names) == kept
     everything = manifest()
     kept = "package.json README.md lib/a.js bin/x.js scripts/run.js data/x.json"
-    assert counted(npm.packs, everything, names) == kept
+    assert counted(npm.make_filter, everything, names) == kept
     (tmp_path / ".npmignore").write_text("scripts\n# no\n*.json\n")
     kept = ".npmignore package.json README.md lib/a.js bin/x.js"
-    assert counted(npm.packs, everything, f".npmignore {names}") == kept
+    assert counted(npm.make_filter, everything, f".npmignore {names}") == kept
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_what_is_built_of_a_package_may_be_made_of_all_there_is(
     names = "src/index.ts styles/a.css tsconfig.json vite.config.ts vitest.config.ts NOTES.md"
     names += " src/index.test.ts src/__tests__/a.ts test/a.ts CHANGELOG.md"
     kept = "src/index.ts styles/a.css tsconfig.json vite.config.ts"
-    assert counted(npm.packs, built, names) == kept
+    assert counted(npm.make_filter, built, names) == kept
 
 
 def test_a_project_counts_what_its_wheel_is_made_of(tmp_path: Path) -> None:
@@ -114,17 +114,17 @@ def test_a_project_counts_what_its_wheel_is_made_of(tmp_path: Path) -> None:
     names += " extra.py scripts/x.py noxfile.py pydoc/c.yml assets/x.css docker-compose.yml uv.lock"
     flat = at(tmp_path, "pyproject.toml", '[project]\nname = "core"\n')
     kept = "pyproject.toml setup.py README.md LICENSE demo/a.py demo/py.typed extra.py"
-    assert counted(pypi.packs, flat, names) == kept
+    assert counted(pypi.make_filter, flat, names) == kept
     forced = '[project]\nname = "core"\n[tool.hatch.build.targets.wheel]\nforce-include = '
     hatch = at(tmp_path, "pyproject.toml", f'{forced}{{ "a" = "x" }}\ninclude = ["./assets/*"]\n')
-    assert counted(pypi.packs, hatch, "assets/x.css pydoc/c.yml") == "assets/x.css"
+    assert counted(pypi.make_filter, hatch, "assets/x.css pydoc/c.yml") == "assets/x.css"
     compiled = '[build-system]\nrequires = ["maturin"]\nbuild-backend = "maturin"\n'
     rust = at(tmp_path, "pyproject.toml", compiled)
-    assert counted(pypi.packs, rust, "src/lib.rs Cargo.lock tests/t.py uv.lock") == (
+    assert counted(pypi.make_filter, rust, "src/lib.rs Cargo.lock tests/t.py uv.lock") == (
         "src/lib.rs Cargo.lock"
     )
     hook = at(tmp_path, "pyproject.toml", "[tool.hatch.build.hooks.custom]\n")
-    assert counted(pypi.packs, hook, "ui/package.json ui/a.ts") == "ui/package.json ui/a.ts"
+    assert counted(pypi.make_filter, hook, "ui/package.json ui/a.ts") == "ui/package.json ui/a.ts"
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_what_lies_beside_src_is_in_no_wheel(
     """R49: tools written in Python, and whatever else lies with them."""
     text = f'[build-system]\nrequires = []\nbuild-backend = "{backend}"\n'
     project = at(tmp_path, "pyproject.toml", f'{text}[project]\nname = "core"\n{tables}\n')
-    assert counted(pypi.packs, project, names) == (kept or names)
+    assert counted(pypi.make_filter, project, names) == (kept or names)
 
 
 def test_a_maven_module_counts_its_main_sources(tmp_path: Path) -> None:
@@ -176,9 +176,9 @@ def test_a_maven_module_counts_its_main_sources(tmp_path: Path) -> None:
     names = "pom.xml src/main/java/org/test/A.java src/main/docs/x src/test/java/A.java"
     names += " src/integrationTest/java/A.java src/it/x src/site/x.md extra/a.txt README.md other/x"
     kept = "pom.xml src/main/java/org/test/A.java src/main/docs/x extra/a.txt"
-    assert counted(maven.packs, module, names) == kept
+    assert counted(maven.make_filter, module, names) == kept
     names = "src/changes/changes.xml src/conf/x.xml"
-    assert counted(maven.packs, module, names) == "src/conf/x.xml"
+    assert counted(maven.make_filter, module, names) == "src/conf/x.xml"
 
 
 def test_a_maven_parent_counts_its_pom_and_what_assemblies_are_made_of(tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_a_maven_parent_counts_its_pom_and_what_assemblies_are_made_of(tmp_path:
     names = "pom.xml extra/a.txt src/conf/pmd.xml src/changes/changes.xml src/site/x.md"
     names += " src/main/assembly/dist.xml src/assembly/bin.xml src/main/resources/checks.xml"
     kept = "pom.xml src/main/assembly/dist.xml src/assembly/bin.xml src/main/resources/checks.xml"
-    assert counted(maven.packs, parent, names) == kept
+    assert counted(maven.make_filter, parent, names) == kept
 
 
 def test_a_go_module_counts_its_zip(tmp_path: Path) -> None:
@@ -196,17 +196,17 @@ def test_a_go_module_counts_its_zip(tmp_path: Path) -> None:
     module = at(tmp_path, "go.mod", "module example.com/core\n")
     names = "go.mod go.sum a.go a_test.go testing/a.go vendor/x.go testdata/x example/go.mod"
     names += " sub/go.mod sub/a.go asset.txt docs/x.md"
-    assert counted(go.packs, module, names) == "go.mod go.sum a.go testing/a.go asset.txt"
+    assert counted(go.make_filter, module, names) == "go.mod go.sum a.go testing/a.go asset.txt"
 
 
 def test_what_a_release_writes_for_other_packages_changes_none(tmp_path: Path) -> None:
     """R64: releasekit.toml has the versions of all Go modules, and lies in the zip of the root."""
     module = at(tmp_path, "go.mod", "module example.com/core\n")
-    assert counted(go.packs, module, "a.go releasekit.toml a/releasekit.toml") == (
+    assert counted(go.make_filter, module, "a.go releasekit.toml a/releasekit.toml") == (
         "a.go a/releasekit.toml"
     )
     crate = at(tmp_path, "Cargo.toml", '[package]\nname = "core"\n')
-    assert counted(cargo.packs, crate, "src/lib.rs releasekit.toml") == "src/lib.rs"
+    assert counted(cargo.make_filter, crate, "src/lib.rs releasekit.toml") == "src/lib.rs"
 
 
 def outside(list_outside: Outside, root: Path, manifest: str, text: str) -> set[str]:
@@ -286,18 +286,18 @@ def test_an_npm_package_follows_links_where_it_is_built(
 @pytest.mark.parametrize(
     ("packs", "manifest", "text", "kept"),
     [
-        (cargo.packs, "Cargo.toml", '[package]\nexclude = ["vendor"]\n', False),
-        (cargo.packs, "Cargo.toml", '[package]\nexclude = ["vendor/*"]\n', False),
-        (cargo.packs, "Cargo.toml", '[package]\nexclude = ["*.md"]\n', True),
-        (cargo.packs, "Cargo.toml", '[package]\ninclude = ["src/**"]\n', False),
-        (cargo.packs, "Cargo.toml", '[package]\ninclude = ["vendor/a/**/*.c"]\n', True),
-        (npm.packs, "package.json", "{}", True),
-        (npm.packs, "package.json", '{"files": ["a.js"]}', False),
-        (npm.packs, "package.json", '{"files": ["vendor"]}', True),
-        (npm.packs, "package.json", '{"files": ["a.js", "vendor/*.c"]}', True),
-        (pypi.packs, "pyproject.toml", "", True),
-        (maven.packs, "pom.xml", "<project><a>vendor</a></project>", True),
-        (maven.packs, "pom.xml", "<project/>", False),
+        (cargo.make_filter, "Cargo.toml", '[package]\nexclude = ["vendor"]\n', False),
+        (cargo.make_filter, "Cargo.toml", '[package]\nexclude = ["vendor/*"]\n', False),
+        (cargo.make_filter, "Cargo.toml", '[package]\nexclude = ["*.md"]\n', True),
+        (cargo.make_filter, "Cargo.toml", '[package]\ninclude = ["src/**"]\n', False),
+        (cargo.make_filter, "Cargo.toml", '[package]\ninclude = ["vendor/a/**/*.c"]\n', True),
+        (npm.make_filter, "package.json", "{}", True),
+        (npm.make_filter, "package.json", '{"files": ["a.js"]}', False),
+        (npm.make_filter, "package.json", '{"files": ["vendor"]}', True),
+        (npm.make_filter, "package.json", '{"files": ["a.js", "vendor/*.c"]}', True),
+        (pypi.make_filter, "pyproject.toml", "", True),
+        (maven.make_filter, "pom.xml", "<project><a>vendor</a></project>", True),
+        (maven.make_filter, "pom.xml", "<project/>", False),
     ],
 )
 def test_a_directory_of_unknown_content_counts_where_a_file_in_it_could(
@@ -313,7 +313,7 @@ def test_a_directory_of_unknown_content_counts_where_a_file_in_it_could(
     ("packs", "name", "text", "names", "kept"),
     [
         (
-            npm.packs,
+            npm.make_filter,
             "package.json",
             '{"files": ["eslint.config.js", "fixtures", "samples/*.json", ".config/", "!docs"]}',
             (
@@ -323,7 +323,7 @@ def test_a_directory_of_unknown_content_counts_where_a_file_in_it_could(
             "eslint.config.js fixtures/a.js samples/a.json .config/x",
         ),
         (
-            npm.packs,
+            npm.make_filter,
             "package.json",
             (
                 '{"main": "./test/utils/a.js", "bin": {"x": "e2e/x.js"}, "exports": '
@@ -336,14 +336,14 @@ def test_a_directory_of_unknown_content_counts_where_a_file_in_it_could(
             "test/utils/a.js test/utils/b.js e2e/x.js docs/a.md prettier.config.mjs",
         ),
         (
-            npm.packs,
+            npm.make_filter,
             "package.json",
             '{"files": ["src", "CHANGELOG.md"], "main": "src/a.js"}',
             "src/a.js src/a.spec.js src/tests/a.js src/docs/a.js docs/a.js CHANGELOG.md",
             "src/a.js src/docs/a.js",
         ),
         (
-            cargo.packs,
+            cargo.make_filter,
             "Cargo.toml",
             '[package]\ninclude = ["src", "docs/guide.md", "tests", "examples/data.txt"]\n',
             (
@@ -353,21 +353,21 @@ def test_a_directory_of_unknown_content_counts_where_a_file_in_it_could(
             "src/lib.rs docs/guide.md examples/data.txt",
         ),
         (
-            go.packs,
+            go.make_filter,
             "go.mod",
             "module example.com/core\n",
             "docs/a.go docs/a_test.go docs/a.md samples/a.go test/utils/a.go testdata/a.go",
             "docs/a.go samples/a.go test/utils/a.go",
         ),
         (
-            pypi.packs,
+            pypi.make_filter,
             "pyproject.toml",
             '[tool.setuptools]\npackages = ["benchmarks", "docs.api"]\npy-modules = ["test_x"]\n',
             "benchmarks/a.py benchmarks/tests/a.py docs/a.py docs/api/a.py test_x.py test_y.py",
             "benchmarks/a.py docs/api/a.py test_x.py",
         ),
         (
-            pypi.packs,
+            pypi.make_filter,
             "pyproject.toml",
             (
                 '[[tool.poetry.packages]]\ninclude = "samples"\n'
@@ -377,7 +377,7 @@ def test_a_directory_of_unknown_content_counts_where_a_file_in_it_could(
             "samples/a.py",
         ),
         (
-            pypi.packs,
+            pypi.make_filter,
             "pyproject.toml",
             (
                 '[tool.hatch.build.targets.wheel]\npackages = ["src/tests"]\n'
@@ -401,8 +401,8 @@ def test_too_many_patterns_count_everything(tmp_path: Path) -> None:
     text = json.dumps({"name": "core", "files": listed})
     many = at(tmp_path, "package.json", text)
     names = [f"lib/{number}" for number in range(1_000)]
-    assert npm.packs(many, names)("other.js")
-    assert not npm.packs(many, names[:-900])("other.md")
+    assert npm.make_filter(many, names)("other.js")
+    assert not npm.make_filter(many, names[:-900])("other.md")
 
 
 def told(files: Mapping[Path, str]) -> Callable[[Path], bytes | None]:

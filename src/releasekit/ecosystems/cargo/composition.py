@@ -31,7 +31,7 @@ _UNUSED: Final = re.compile(r"(?:benches|examples|tests)/")
 
 
 class CargoComposition(Composition):
-    def packs(self, package: Package, tracked: Collection[str]) -> Counts:
+    def make_filter(self, package: Package, tracked: Collection[str]) -> Counts:
         """A lock file matters to those who install a program.
 
         https://doc.rust-lang.org/cargo/reference/manifest.html#the-exclude-and-include-fields

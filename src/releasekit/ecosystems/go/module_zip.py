@@ -40,7 +40,7 @@ _LANGUAGE: Final = re.compile(r"([0-9]+)(?:\.([0-9]*)|$)")
 
 
 class GoComposition(Composition):
-    def packs(self, _package: Package, tracked: Collection[str]) -> Counts:
+    def make_filter(self, _package: Package, tracked: Collection[str]) -> Counts:
         elsewhere = ("vendor/", *below("go.mod", tracked))
 
         def counts(name: str) -> bool:

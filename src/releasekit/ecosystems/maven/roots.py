@@ -102,7 +102,7 @@ def _find_outermost(directory: Path) -> Path:
 
 
 class MavenComposition(Composition):
-    def packs(self, package: Package, _tracked: Collection[str]) -> Counts:
+    def make_filter(self, package: Package, _tracked: Collection[str]) -> Counts:
         """Sources count, and directories whose names the POM has.
 
         https://maven.apache.org/guides/introduction/introduction-to-the-standard-directory-layout.html

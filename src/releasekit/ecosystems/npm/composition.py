@@ -67,7 +67,7 @@ class NpmComposition(Composition):
         self._packages = packages
         self._crates = Crates(root)
 
-    def packs(self, package: Package, tracked: Collection[str]) -> Counts:
+    def make_filter(self, package: Package, tracked: Collection[str]) -> Counts:
         """One that promises files that git does not have is built, and may be made of all files."""
         document = read_manifest(package.manifest)
         listed, files = document.get("files"), _parse_files(document)

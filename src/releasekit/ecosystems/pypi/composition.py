@@ -79,7 +79,7 @@ class PyPIComposition(Composition):
         self._projects = projects
         self._crates = Crates(root)
 
-    def packs(self, package: Package, tracked: Collection[str]) -> Counts:
+    def make_filter(self, package: Package, tracked: Collection[str]) -> Counts:
         """Of the wheel. A build that compiles, or runs hooks, may take all."""
         document = manifest.read_pyproject(package.manifest)
         backend = manifest.read_build_system(document, package.manifest).backend
