@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from releasekit.versions.intents import Collected
 
 
-def version_at(found: Package, read: Callable[[Path], bytes | None]) -> str:
+def read_version(found: Package, read: Callable[[Path], bytes | None]) -> str:
     said = json.loads(read(found.manifest) or b"{}")
     return str(said["version"]) if said.get("name") == found.id.name else ""
 
@@ -104,7 +104,7 @@ class Repository:
                     [
                         Candidate(
                             package=each,
-                            version_at=version_at,
+                            read_version=read_version,
                             tag=(templates or {}).get(each.id, "\0"),
                             label=label,
                             shared=next(

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 # From a path of today to its bytes at another time, or None where there was no such file.
 Read = Callable[[Path], "bytes | None"]
-# As `Versioning.read_version`.
-VersionAt = Callable[["Package", Read], str]
+# What reads a manifest of another time, as `Versioning.read_version` and others do.
+Reader = Callable[["Package", Read], str]
 
 # How many commits are listed first, and at once at most: most versions are young.
 _FIRST: Final = 64
@@ -41,7 +41,7 @@ class _Unread(Exception):
 
 
 async def find_first_commits(
-    wanted: Mapping[Package, VersionAt], commits: Commits
+    wanted: Mapping[Package, Reader], commits: Commits
 ) -> dict[PackageId, str]:
     """The oldest commit on the first-parent line of HEAD from which on each package has had its
     version without a break.
@@ -50,7 +50,7 @@ async def find_first_commits(
     what is here of the history does not reach so far back. Renamed manifests are followed, as far
     as git knows them again. Raises CommandFailed.
     """
-    walks = [_Walk(package, version_at) for package, version_at in wanted.items()]
+    walks = [_Walk(package, reader) for package, reader in wanted.items()]
     head = await commits.read_head() if walks else ""
     if head:
         line = _Line(commits, head)
@@ -65,7 +65,7 @@ async def find_first_commits(
 
 
 async def find_versions(
-    wanted: Iterable[tuple[Package, VersionAt, str]], commits: Commits
+    wanted: Iterable[tuple[Package, Reader, str]], commits: Commits
 ) -> dict[tuple[PackageId, str], str]:
     """The version that each package had at each commit, empty where its manifests did not say."""
     waiting = {(package.id, commit): (package, at) for package, at, commit in wanted}
@@ -74,8 +74,8 @@ async def find_versions(
     found: dict[tuple[PackageId, str], str] = {}
     while waiting:
         unread: list[str] = []
-        for (package_id, commit), (package, version_at) in waiting.items():
-            walk = _Walk(package, version_at)
+        for (package_id, commit), (package, reader) in waiting.items():
+            walk = _Walk(package, reader)
             lines[commit].contents = contents
             try:
                 found[package_id, commit] = walk.read_version(lines[commit])
@@ -93,7 +93,7 @@ class _Walk:
     """
 
     package: Package
-    version_at: VersionAt
+    reader: Reader
     at: int = -1
     reads: set[Path] = field(default_factory=set)
     first: str = ""
@@ -123,7 +123,7 @@ class _Walk:
             return line.read(path, self.at, self.ahead)
 
         try:
-            version = self.version_at(self.package, read)
+            version = self.reader(self.package, read)
         except _Unread:
             self.ahead = min(2 * self.ahead, _AHEAD)
             raise

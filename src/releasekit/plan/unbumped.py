@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.ecosystems.interface import Target
-    from releasekit.git.versions import VersionAt
+    from releasekit.git.versions import Reader
     from releasekit.host.process import Processes
     from releasekit.model import Package, PackageId, Plan, PlannedPackage
     from releasekit.plan.holdings import Holdings
@@ -271,7 +271,7 @@ async def _find_edited(
 
 
 async def _compare_manifests(
-    asked: Mapping[Package, VersionAt],
+    asked: Mapping[Package, Reader],
     since: Mapping[Package, Revision],
     root: Path,
     processes: Processes,
@@ -286,7 +286,7 @@ async def _compare_manifests(
 
 
 async def _read_manifests(
-    asked: Sequence[tuple[Package, VersionAt, str]], root: Path, processes: Processes
+    asked: Sequence[tuple[Package, Reader, str]], root: Path, processes: Processes
 ) -> dict[tuple[PackageId, str], str]:
     """What the manifests of each say at a revision; nothing where git does not tell."""
     top = repository_of(root)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from releasekit.decided import Intent, Source
-    from releasekit.git.versions import VersionAt
+    from releasekit.git.versions import Reader
     from releasekit.model import Package, PackageId
 
 
@@ -39,9 +39,9 @@ class LastRelease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """`version_at` reads its version off another commit. `tag` is the name of its tags, with NUL in
-    the place of the version, and `label` that of its next version, empty for a stable one. `shared`
-    is a name of no package, for all whose version stands in one place.
+    """`read_version` reads its version off another commit. `tag` is the name of its tags, with NUL
+    in the place of the version, and `label` that of its next version, empty for a stable one.
+    `shared` is a name of no package, for all whose version stands in one place.
 
     `release` is known after `find_releases`. `intents` are what is asked of it since then, those of
     change files first; `unclear` are the commits that change it and do not say what they ask for,
@@ -49,7 +49,7 @@ class Candidate:
     """
 
     package: Package
-    version_at: VersionAt
+    read_version: Reader
     tag: str = "\0"
     label: str = ""
     shared: PackageId | None = None

@@ -163,7 +163,7 @@ def _list_candidates(scope: Scope) -> list[Candidate]:
     return [
         Candidate(
             package=each,
-            version_at=targets[each.id.ecosystem].versioning.read_version,
+            read_version=targets[each.id.ecosystem].versioning.read_version,
             tag=tag_name(config.tagging.name, replace(each, version="\0"), config.root),
             label=labels.get(each.id, ""),
             shared=shared.get(each.id),

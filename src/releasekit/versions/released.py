@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.git.commits import Commits
-    from releasekit.git.versions import Read, VersionAt
+    from releasekit.git.versions import Read, Reader
     from releasekit.model import Package, PackageId
     from releasekit.versions.candidates import Candidate
     from releasekit.versions.history import MainLine
@@ -90,7 +90,7 @@ async def _ask_of_written(
 ) -> list[_Facts]:
     """What is published may have no tag: a run died, or tags are not made any more."""
     asked = [it.candidate for it in facts if it.tag is None or _is_pending(it.candidate, it.tag)]
-    first = await find_first_commits({it.package: it.version_at for it in asked}, line.git)
+    first = await find_first_commits({it.package: it.read_version for it in asked}, line.git)
     unsure = [it.candidate for it in facts if it.tag is None or first.get(it.candidate.id)]
     published = await find_published([each.package for each in unsure])
     return [
@@ -202,7 +202,7 @@ async def _find_beginnings(
     """How many commits of the line have what came since these packages were made prereleases of:
     from the commit that wrote the first one, or after the first that has a tag.
     """
-    versions = {each.package: _join_prereleases(each.version_at) for each in candidates}
+    versions = {each.package: _join_prereleases(each.read_version) for each in candidates}
     first = await find_first_commits(versions, line.git)
     found = {}
     for each in candidates:
@@ -216,11 +216,11 @@ async def _find_beginnings(
     return found
 
 
-def _join_prereleases(version_at: VersionAt) -> VersionAt:
+def _join_prereleases(reader: Reader) -> Reader:
     """As if all of them were the version of today."""
 
     def read_version(package: Package, read: Read) -> str:
-        said = version_at(package, read)
+        said = reader(package, read)
         return package.version if _is_prerelease(package.id.ecosystem, said) else said
 
     return read_version
@@ -247,7 +247,7 @@ async def _find_fresh(
     written = {
         each.id: tag for each in candidates if (tag := _read_prerelease(each, last.get(each.id)))
     }
-    asked = {own[each].package: own[each].version_at for each in written}
+    asked = {own[each].package: own[each].read_version for each in written}
     first = await find_first_commits(asked, line.git)
     places, found = dict(tags.places), {}
     for package, tag in written.items():
@@ -317,7 +317,7 @@ async def _find_last(
         for each in candidates
     }
     reading = [
-        (each.package, name_unsaid(each.version_at)) for each in candidates if unsure[each.id]
+        (each.package, name_unsaid(each.read_version)) for each in candidates if unsure[each.id]
     ]
     head = commits.head
     today = await find_versions([(package, at, head) for package, at in reading], commits)
@@ -358,9 +358,9 @@ def _list_higher(package: Package, own: VersionTag | None, tags: Tags) -> Iterat
     return (tag for tag in higher if tag.order <= order or tags.places[tag.commit].younger <= age)
 
 
-def name_unsaid(version_at: VersionAt) -> VersionAt:
+def name_unsaid(reader: Reader) -> Reader:
     def read_version(package: Package, read: Read) -> str:
-        said = version_at(package, read)
+        said = reader(package, read)
         if said and not _NEVER_RELEASED.fullmatch(said):
             return said
         return "" if read(package.manifest) is None else UNSAID

@@ -155,7 +155,7 @@ async def _drop_written(
     """
     known = {each.id: each for each in candidates}
     asked = [
-        (known[package].package, known[package].version_at, commit)
+        (known[package].package, known[package].read_version, commit)
         for each in statements
         if each.level is not Level.NONE
         for package in each.by_manifest & known.keys()

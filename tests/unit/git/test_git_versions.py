@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 
-def version_at(found: Package, read: Callable[[Path], bytes | None]) -> str:
+def read_version(found: Package, read: Callable[[Path], bytes | None]) -> str:
     """A version of its own, or that of the file it names."""
     said = json.loads(read(found.manifest) or b"{}")
     if said.get("name") != found.id.name:
@@ -79,7 +79,7 @@ def asked(root: Path, ask: Callable[[Commits], Awaitable[T]]) -> T:
 
 def first(root: Path, *packages: Package) -> list[str]:
     found = asked(
-        root, lambda commits: find_first_commits(dict.fromkeys(packages, version_at), commits)
+        root, lambda commits: find_first_commits(dict.fromkeys(packages, read_version), commits)
     )
     return [found[each.id] for each in packages]
 
@@ -175,7 +175,7 @@ def test_versions_at_other_commits(root: Path) -> None:
     one = commit(root, {"p/a/m.json": said("1.0")})
     two = commit(root, {"p/a/m.json": said("2.0"), "p/b/m.json": said("1.0", "b")})
     a, b = at(root, "p/a", "2.0"), at(root, "p/b", "1.0")
-    wanted = [(a, version_at, one), (a, version_at, two), (b, version_at, two)]
+    wanted = [(a, read_version, one), (a, read_version, two), (b, read_version, two)]
     found = asked(root, lambda commits: find_versions(wanted, commits))
     assert found == {(a.id, one): "1.0", (a.id, two): "2.0", (b.id, two): "1.0"}
 
