@@ -93,8 +93,8 @@ class Package:
     """`directory` and `manifest` are absolute, resolved and inside the workspace.
 
     `unpublishable` holds the reason, as a sentence for the user, why this package never leaves the
-    repository; it is empty for everything that is published. What `awaits_version` is kept here by
-    its version alone. `elsewhere` are requirements on packages of this workspace that exclude its
+    repository; it is empty for everything that is published. With `awaits_version`, its version
+    alone is the reason. `elsewhere` are requirements on packages of this workspace that exclude its
     version here: users get another one from the registry, so these do not order the release; one
     without `requirement` takes any. `inherits` are the files outside `directory` that its manifest
     takes requirements from; they are pinned like it. `packaging` says what kind of file it mainly

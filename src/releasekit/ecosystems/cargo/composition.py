@@ -46,7 +46,7 @@ class CargoComposition(Composition):
             text_in(table, key).removeprefix("./") for key in ("build", "license-file", "readme")
         }
         always = {package.manifest.name, *named}
-        elsewhere = below(package.manifest.name, tracked)
+        further_down = below(package.manifest.name, tracked)
         is_program = "bin" in document or any(
             name == "src/main.rs" or name.startswith("src/bin/") for name in tracked
         )
@@ -54,7 +54,7 @@ class CargoComposition(Composition):
         def counts(name: str) -> bool:
             if name in always or (name == "Cargo.lock" and is_program):
                 return True
-            if name == "Cargo.lock" or name.startswith(elsewhere):
+            if name == "Cargo.lock" or name.startswith(further_down):
                 return False
             if name not in spelled and (is_beside(name, spelled) or _UNUSED.match(name)):
                 return False

@@ -41,10 +41,10 @@ _LANGUAGE: Final = re.compile(r"([0-9]+)(?:\.([0-9]*)|$)")
 
 class GoComposition(Composition):
     def make_filter(self, _package: Package, tracked: Collection[str]) -> Counts:
-        elsewhere = ("vendor/", *below("go.mod", tracked))
+        left_out = ("vendor/", *below("go.mod", tracked))
 
         def counts(name: str) -> bool:
-            if name.startswith(elsewhere) or _TESTING.search(name):
+            if name.startswith(left_out) or _TESTING.search(name):
                 return False
             # A package can be imported from any directory.
             return name.endswith(".go") or not is_beside(name)

@@ -170,15 +170,15 @@ class NpmComposition(Composition):
         if not subpaths:
             return None
         names = frozenset(tracked(part))
-        starts = [_find_targets(subpath, package, part, names) for subpath in subpaths]
+        starts = [_find_imported(subpath, package, part, names) for subpath in subpaths]
         if not all(starts):
             return _everything
-        reached = _follow_imports(set().union(*starts), part, names)
+        reached = _find_reached(set().union(*starts), part, names)
         return _everything if reached is None else reached.__contains__
 
     def read_offered(self, package: Package, read: Read) -> str:
         """Without the dependencies of development."""
-        document = parse_then(package, read)
+        document = read_manifest_by(package, read)
         if document is None:
             return ""
         # In its order, which decides among `exports`.
@@ -186,7 +186,7 @@ class NpmComposition(Composition):
 
     def read_inherited(self, package: Package, read: Read) -> str:
         """From catalogs, without the dependencies of development."""
-        document = parse_then(package, read)
+        document = read_manifest_by(package, read)
         references = [
             reference
             for key in FIELDS
@@ -202,8 +202,8 @@ class NpmComposition(Composition):
         return json.dumps([(each.name, find_catalog_spec(catalogs, each)) for each in references])
 
 
-def parse_then(package: Package, read: Read) -> dict[str, object] | None:
-    """Its package.json at another time; None for none that can be read."""
+def read_manifest_by(package: Package, read: Read) -> dict[str, object] | None:
+    """Parse its package.json as `read` has it; None where that is missing or broken."""
     try:
         return parse_manifest((read(package.manifest) or b"").decode())
     except ValueError:
@@ -265,7 +265,7 @@ def _read_head(path: Path) -> bytes:
         return b""
 
 
-def _find_targets(
+def _find_imported(
     subpath: str, package: Package, part: Package, names: Collection[str]
 ) -> set[str]:
     """The sources that an import leads to, by the paths that `package` tells TypeScript and the
@@ -291,8 +291,8 @@ def _locate(path: str, package: Package, part: Package) -> str:
     return os.path.relpath(package.directory / path, part.directory)
 
 
-def _follow_imports(starts: set[str], part: Package, names: frozenset[str]) -> set[str] | None:
-    """With all that they import by relative paths; None where they import by other ones."""
+def _find_reached(starts: set[str], part: Package, names: frozenset[str]) -> set[str] | None:
+    """Add all that they import by relative paths; None where they import by other ones."""
     own = _compile_import(part.id.name)
     aliases = _find_aliases(_read_head(part.directory / _TSCONFIG))
     reached, pending = set(starts), list(starts)

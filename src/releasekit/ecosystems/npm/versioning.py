@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.interface import Versioning, WrittenVersions
 from releasekit.ecosystems.npm import manifest, roots
-from releasekit.ecosystems.npm.composition import parse_then
+from releasekit.ecosystems.npm.composition import read_manifest_by
 from releasekit.ecosystems.npm.discover import find_catalog_spec, find_needed
 from releasekit.ecosystems.npm.manifest import FIELDS, NpmPackage
 from releasekit.ecosystems.npm.pin import Keys, Pins, find_strings, replace_strings
@@ -97,7 +97,7 @@ class NpmVersioning(Versioning):
     pins: PinMode
 
     def read_version(self, package: Package, read: Read) -> str:
-        document = parse_then(package, read)
+        document = read_manifest_by(package, read)
         is_this = text_in(document, "name") == package.id.name
         return text_in(document, "version") if is_this else ""
 

@@ -51,7 +51,7 @@ def checked_table(document: Mapping[str, object], *keys: str, path: Path) -> Map
 
 @lru_cache(maxsize=64)
 def parse_loosely(data: bytes | None) -> Mapping[str, object]:
-    """A manifest in TOML, as one of another time; empty for none that can be read."""
+    """Parse TOML, as of another time; empty where it is missing or broken."""
     try:
         return parse_toml((data or b"").decode())
     except ValueError:
