@@ -92,7 +92,7 @@ class CargoVersioning(Versioning):
             if len(ids) > 1
         }
 
-    def list_edges(self, released: Mapping[str, str], /) -> Iterator[Edge]:
+    def list_edges(self, released: Mapping[str, str]) -> Iterator[Edge]:
         packages, crates = self.packages, self.crates
         public = {package.id for package in packages if not package.unpublishable}
         for package in packages:
@@ -114,7 +114,7 @@ class CargoVersioning(Versioning):
                     optional=need.optional,
                 )
 
-    def edit(self, versions: Mapping[str, str], edits: Edits, ranges: Ranges, /) -> WrittenVersions:
+    def edit(self, versions: Mapping[str, str], edits: Edits, ranges: Ranges) -> WrittenVersions:
         """A directory stands for the manifest in it."""
         if not versions:
             return WrittenVersions()

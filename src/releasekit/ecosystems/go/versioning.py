@@ -42,7 +42,7 @@ class GoVersioning(Versioning):
     config_file: Path
     tags: TagRegistry | None = None
 
-    def suggest_version(self, package: Package, tagged: Iterable[str], /) -> str:
+    def suggest_version(self, package: Package, tagged: Iterable[str]) -> str:
         module = self.modules[package.id.name]
         if module.unpublishable != UNTOLD:
             return ""
@@ -56,10 +56,10 @@ class GoVersioning(Versioning):
             default=paths.find_first(module.path),
         )
 
-    def find_registry_tag(self, package: Package, /) -> str | None:
+    def find_registry_tag(self, package: Package) -> str | None:
         return self.tags.own_tag(package) if self.tags else None
 
-    def find_source_tag(self, package: Package, /) -> str:
+    def find_source_tag(self, package: Package) -> str:
         """https://go.dev/ref/mod#vcs-version"""
         top = repository_of(package.directory)
         if self.tags or top is None:
@@ -67,7 +67,7 @@ class GoVersioning(Versioning):
         where = path_in_repository(package.directory, top)
         return tag_name(package.id.name, package.version, where)
 
-    def read_version(self, package: Package, read: Read, /) -> str:
+    def read_version(self, package: Package, read: Read) -> str:
         """With its `v`."""
         place = self.modules[package.id.name].version_place
         path = place if isinstance(place, Path) else self.config_file
@@ -93,7 +93,7 @@ class GoVersioning(Versioning):
                 )
         return {spell_place(it, self.root): ids for it, ids in members.items() if len(ids) > 1}
 
-    def list_edges(self, _released: Mapping[str, str], /) -> Iterator[Edge]:
+    def list_edges(self, _released: Mapping[str, str]) -> Iterator[Edge]:
         """A requirement is a minimum, and another major version has another path.
         https://go.dev/ref/mod#major-version-suffixes
         """
@@ -108,9 +108,7 @@ class GoVersioning(Versioning):
                     requirement=require.version,
                 )
 
-    def edit(
-        self, versions: Mapping[str, str], edits: Edits, _ranges: Ranges, /
-    ) -> WrittenVersions:
+    def edit(self, versions: Mapping[str, str], edits: Edits, _ranges: Ranges) -> WrittenVersions:
         """A requirement is a minimum, which publishing raises."""
         modules, config_file = self.modules, self.config_file
         wanted: dict[Place, str] = {

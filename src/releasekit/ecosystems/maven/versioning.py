@@ -112,7 +112,7 @@ class MavenVersioning(Versioning):
                         first |= {each: into for each, it in first.items() if it == own}
         return {place: ids for place, ids in members.items() if len(ids) > 1}
 
-    def list_edges(self, released: Mapping[str, str], /) -> Iterator[Edge]:
+    def list_edges(self, released: Mapping[str, str]) -> Iterator[Edge]:
         """A POM names its parent and the BOMs that it imports in one version, and what it manages
         for others.
         """
@@ -147,9 +147,7 @@ class MavenVersioning(Versioning):
                     admits=partial(_admits, requirement),
                 )
 
-    def edit(
-        self, versions: Mapping[str, str], edits: Edits, _ranges: Ranges, /
-    ) -> WrittenVersions:
+    def edit(self, versions: Mapping[str, str], edits: Edits, _ranges: Ranges) -> WrittenVersions:
         """Ranges stay as they are: one says all that will do."""
         wanted = VersionEdits(self.options, self.config_file, edits)
         moved = wanted.collect(self.projects, versions)

@@ -101,10 +101,10 @@ class NpmVersioning(Versioning):
         is_this = text_in(document, "name") == package.id.name
         return text_in(document, "version") if is_this else ""
 
-    def list_edges(self, released: Mapping[str, str], /) -> Iterable[Edge]:
+    def list_edges(self, released: Mapping[str, str]) -> Iterable[Edge]:
         return Pins(self.found, released, self.pins).list_edges()
 
-    def edit(self, versions: Mapping[str, str], edits: Edits, ranges: Ranges, /) -> WrittenVersions:
+    def edit(self, versions: Mapping[str, str], edits: Edits, ranges: Ranges) -> WrittenVersions:
         locks = _read_locks(self.found, edits)
         elsewhere = {each for own in locks.values() for lock in own for each in lock.elsewhere}
         asked = _find_asked(self.found, versions, elsewhere, ranges=ranges)

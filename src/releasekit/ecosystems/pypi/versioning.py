@@ -123,7 +123,7 @@ class PyPIVersioning(Versioning):
             if len(packages) > 1
         }
 
-    def list_edges(self, released: Mapping[str, str], /) -> Iterator[Edge]:
+    def list_edges(self, released: Mapping[str, str]) -> Iterator[Edge]:
         """What a build needs is no part of what users install beside the package, so it asks
         nothing of them.
         """
@@ -146,7 +146,7 @@ class PyPIVersioning(Versioning):
                     admits=partial(SpecifierSet(specifier).contains, prereleases=True),
                 )
 
-    def edit(self, versions: Mapping[str, str], edits: Edits, ranges: Ranges, /) -> WrittenVersions:
+    def edit(self, versions: Mapping[str, str], edits: Edits, ranges: Ranges) -> WrittenVersions:
         projects = self.projects
         # All manifests, each with the directory whose lock holds for it.
         homes = find_lock_directories(self.root, self.options)
