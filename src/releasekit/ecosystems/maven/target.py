@@ -265,8 +265,8 @@ class MavenTarget(Target):
         )
         self.elsewhere = workspace.elsewhere
         self.prebuilt = MavenFiles(workspace)
-        is_new = registry.is_new if isinstance(registry, Repository) else None
-        self.preflight = Preflight(is_new=is_new)
+        if isinstance(registry, Repository):
+            self.preflight = Preflight(is_new=registry.is_new)
 
     def split_singly(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
         return self._found.split_singly(packages)

@@ -94,15 +94,15 @@ class NpmTarget(Target):
         self, workspace: NpmWorkspace, registry: Registry, *, config: PlanConfig, options: Options
     ) -> None:
         super().__init__(workspace, registry)
-        self._packages = workspace
+        self._workspace = workspace
         self._given_tag = config.own(Inputs).tag
         self.clients = Clients(try_out=self._try_out)
         self.composition = NpmComposition(workspace.found, workspace.packages, config.root)
         self.versioning = NpmVersioning(workspace.found, config.pin)
         self.elsewhere = workspace.elsewhere
-        self._notes: list[Callable[[Sequence[PlannedPackage]], str]] = [workspace.plan_notes]
         self.prebuilt = PrebuiltTarballs(workspace.found.by_name)
-        self._notes.append(self._refuse_unaccepted)
+        self._notes: list[Callable[[Sequence[PlannedPackage]], str]]
+        self._notes = [workspace.plan_notes, self._refuse_unaccepted]
         attests, takes = True, None
         taker = registry.layout if isinstance(registry, DirectoryRegistry) else registry
         if isinstance(taker, NpmRegistry | PackumentDirectory):
@@ -127,14 +127,14 @@ class NpmTarget(Target):
             self.attesting = NpmAttesting(workspace.found, takes, private)
 
     async def find_tool(self, packages: Sequence[Package], /) -> str:
-        npm = self._packages.npm
+        npm = self._workspace.npm
         return await find_npm(packages, npm.processes, npm.config.root)
 
     def _refuse_unaccepted(self, planned: Sequence[PlannedPackage]) -> str:
         """What npm refuses to send, and what npmjs.com refuses to take."""
 
         def refuse(package: Package) -> None:
-            own, registry = self._packages.found.by_name[package.id.name], self.registry
+            own, registry = self._workspace.found.by_name[package.id.name], self.registry
             key, tag = own.tag
             if not self._given_tag:
                 document.check_tag(tag, where=f"{own.manifest}: {key}")
@@ -142,7 +142,7 @@ class NpmTarget(Target):
                 return
             # https://github.com/npm/cli/blob/latest/workspaces/libnpmpublish/lib/publish.js
             if (
-                registry.access or self._packages.found.find_access(own)
+                registry.access or self._workspace.found.find_access(own)
             ) == "restricted" and not own.name.startswith("@"):
                 raise ManifestError(
                     f"{own.manifest}: {own.name} has no scope, and its access (`npm-access`, "
@@ -173,7 +173,7 @@ class NpmTarget(Target):
         """By pnpm where the workspace is its own. npm reads the manifests of git dependencies, and
         packs none for a lock file alone: https://github.com/npm/pacote/blob/main/lib/git.js
         """
-        url, found = self.registry.url, self._packages.found
+        url, found = self.registry.url, self._workspace.found
         public = [each for each in found.by_name.values() if not each.unpublishable]
         scopes = {each.name.partition("/")[0] for each in public if each.name.startswith("@")}
         # What belongs to others comes from where the configuration of the user says.
@@ -195,10 +195,10 @@ class NpmTarget(Target):
         )
 
     def due(self, package: Package, /) -> str:
-        return self._packages.due(package)
+        return self._workspace.due(package)
 
     async def follow_up(self, package: Package, /) -> None:
-        await self._packages.follow_up(package)
+        await self._workspace.follow_up(package)
 
 
 def describe_scans(packages: Sequence[PlannedPackage]) -> str:
