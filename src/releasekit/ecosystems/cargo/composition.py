@@ -67,7 +67,7 @@ class CargoComposition(Composition):
         return counts
 
     def list_outside(self, package: Package) -> Collection[Path]:
-        """Cargo copies both files to the top of a crate.
+        """Cargo copies its license file and its readme to the top of a crate.
 
         https://doc.rust-lang.org/cargo/reference/manifest.html#the-readme-field
         """

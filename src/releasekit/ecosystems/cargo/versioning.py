@@ -115,7 +115,7 @@ class CargoVersioning(Versioning):
                 )
 
     def edit(self, versions: Mapping[str, str], edits: Edits, ranges: Ranges) -> WrittenVersions:
-        """A directory stands for the manifest in it."""
+        """Below, each directory stands for the Cargo.toml in it."""
         if not versions:
             return WrittenVersions()
         here = {crate.manifest.parent.resolve(): crate for crate in self.crates.values()}

@@ -86,8 +86,8 @@ class MavenVersioning(Versioning):
     @cached_property
     def groups(self) -> Mapping[str, Sequence[PackageId]]:
         """A POM that requires a sibling in its own version, as `${project.version}`, says that the
-        two have one, wherever that of the sibling stands. So does one that is never published, as
-        the BOM of a profile, since versions are written there, too.
+        two share one, wherever that of the sibling stands. POMs that are never published count
+        too, as the BOM of a profile, since versions are written there.
         """
         by_name, root = self.projects, self.root
         members: dict[str, list[PackageId]] = {}
@@ -148,7 +148,7 @@ class MavenVersioning(Versioning):
                 )
 
     def edit(self, versions: Mapping[str, str], edits: Edits, _ranges: Ranges) -> WrittenVersions:
-        """Ranges stay as they are: one says all that will do."""
+        """Whatever `ranges` asks, no range is raised: it names all versions that will do."""
         wanted = VersionEdits(self.options, self.config_file, edits)
         moved = wanted.collect(self.projects, versions)
         wanted.write()

@@ -1,8 +1,8 @@
 """Which files of a package count for what is published of it, which of other packages a bundler
 puts into it, and what its package.json said at another time.
 
-A package that is imported but not published can only be there if it is part of what is built; one
-that is published is left to the registry, as a rule.
+A package that is imported and never published has to be bundled; one that is published is left to
+the registry, as a rule.
 https://tsdown.dev/options/dependencies, https://esbuild.github.io/api/#packages
 """
 
@@ -68,7 +68,7 @@ class NpmComposition(Composition):
         self._crates = Crates(root)
 
     def make_filter(self, package: Package, tracked: Collection[str]) -> Counts:
-        """One that promises files that git does not have is built, and may be made of all files."""
+        """One that promises files that git does not have is built, maybe from any file."""
         document = read_manifest(package.manifest)
         listed, files = document.get("files"), _parse_files(document)
         is_built = _is_built(document, files, tracked)

@@ -80,7 +80,7 @@ class PyPIComposition(Composition):
         self._crates = Crates(root)
 
     def make_filter(self, package: Package, tracked: Collection[str]) -> Counts:
-        """Of the wheel. A build that compiles, or runs hooks, may take all."""
+        """By what goes into the wheel; a build that compiles, or runs hooks, may take any file."""
         document = manifest.read_pyproject(package.manifest)
         backend = manifest.read_build_system(document, package.manifest).backend
         tool = table_in(document, "tool")
@@ -121,7 +121,7 @@ class PyPIComposition(Composition):
         return counts
 
     def list_outside(self, package: Package) -> Collection[Path]:
-        """What the tables of backends name above. A crate is its directory."""
+        """What tables of backends name further up; a crate stands for its directory."""
         text = read_text(package.manifest, max_bytes=manifest.MAX_BYTES)
         if ".." not in text:
             return ()
