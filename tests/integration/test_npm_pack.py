@@ -24,7 +24,7 @@ from releasekit.ecosystems.npm.composition import NpmComposition
 from releasekit.ecosystems.npm.discover import Found
 from releasekit.ecosystems.npm.tarball import make_filename
 from releasekit.ecosystems.npm.target import Npm
-from releasekit.ecosystems.shared.packed import is_beside
+from releasekit.ecosystems.shared.packed import is_irrelevant
 from releasekit.errors import BuildFailed
 from releasekit.host.process import Processes
 from releasekit.state.directory import built_directory
@@ -489,5 +489,5 @@ def uncounted(directory: Path, tarball: Path) -> list[str]:
     return [
         name
         for name in names
-        if not counts(name) and not is_beside(name) and not name.startswith(bundled)
+        if not counts(name) and not is_irrelevant(name) and not name.startswith(bundled)
     ]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from releasekit.ecosystems.shared.packed import is_beside
+from releasekit.ecosystems.shared.packed import is_irrelevant
 from releasekit.errors import CommandFailed, ConfigError, PathError
 from releasekit.host.files import read_file, repository_of
 from releasekit.model import MAX_MANIFEST_BYTES, DependencyKind
@@ -205,9 +205,8 @@ class Holdings:
         """Whether this file of it, as `locate` calls it, is published, or makes what is."""
         if name == _OUTSIDE or name.startswith(f"{_OUTSIDE}/"):
             # Of a directory that the manifest names.
-            return not is_beside(
-                name.removeprefix(COMPILED).removeprefix(_OUTSIDE).removeprefix("/")
-            )
+            below = name.removeprefix(COMPILED).removeprefix(_OUTSIDE).removeprefix("/")
+            return not is_irrelevant(below)
         if package not in self._counts:
             found, composition = self._by_id[package], self._compositions[package.ecosystem]
             self._counts[package] = composition.make_filter(found, self.list_own(found))

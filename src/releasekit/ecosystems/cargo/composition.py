@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.ecosystems.interface import Composition
 from releasekit.ecosystems.shared.crates import MAX_BYTES, read_toml
 from releasekit.ecosystems.shared.documents import parse_loosely, table_in, text_in
-from releasekit.ecosystems.shared.packed import below, is_below, is_beside, spelled_out
+from releasekit.ecosystems.shared.packed import below, is_below, is_irrelevant, spelled_out
 from releasekit.host.files import read_text
 from releasekit.text.globs import Patterns
 
@@ -56,7 +56,7 @@ class CargoComposition(Composition):
                 return True
             if name == "Cargo.lock" or name.startswith(further_down):
                 return False
-            if name not in spelled and (is_beside(name, spelled) or _UNUSED.match(name)):
+            if name not in spelled and (is_irrelevant(name, spelled) or _UNUSED.match(name)):
                 return False
             if included.globs:
                 return included.names(name) or (

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.ecosystems.go import paths
 from releasekit.ecosystems.interface import Composition
 from releasekit.ecosystems.shared.archives import BAD_ZIP, opened_entry, opened_zip
-from releasekit.ecosystems.shared.packed import below, is_beside
+from releasekit.ecosystems.shared.packed import below, is_irrelevant
 from releasekit.errors import BuildFailed
 from releasekit.host.files import is_file, repository_of
 from releasekit.problems import Problem
@@ -47,7 +47,7 @@ class GoComposition(Composition):
             if name.startswith(left_out) or _TESTING.search(name):
                 return False
             # A package can be imported from any directory.
-            return name.endswith(".go") or not is_beside(name)
+            return name.endswith(".go") or not is_irrelevant(name)
 
         return counts
 

@@ -12,7 +12,7 @@ from releasekit.ecosystems.maven import Options
 from releasekit.ecosystems.maven.discover import explain_private, find_pom, load_projects
 from releasekit.ecosystems.maven.document import MAX_BYTES
 from releasekit.ecosystems.maven.pom import read_pom
-from releasekit.ecosystems.shared.packed import is_below, is_beside
+from releasekit.ecosystems.shared.packed import is_below, is_irrelevant
 from releasekit.host.files import follow, read_file
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class MavenComposition(Composition):
                 return True
             if top == "src" and below:
                 return bool(_ATTACHED.match(below) if is_pom else not _OF_TESTS.match(below))
-            return not is_pom and top in names_in_pom and not is_beside(name)
+            return not is_pom and top in names_in_pom and not is_irrelevant(name)
 
         return counts
 

@@ -28,7 +28,7 @@ from releasekit.ecosystems.npm.reference import Reference
 from releasekit.ecosystems.npm.roots import PNPM, YARN, parse_catalogs
 from releasekit.ecosystems.shared.crates import MANIFEST, Crates
 from releasekit.ecosystems.shared.documents import table_in
-from releasekit.ecosystems.shared.packed import below, is_beside, spelled_out
+from releasekit.ecosystems.shared.packed import below, is_irrelevant, spelled_out
 from releasekit.host.files import is_file, read_head, read_text
 from releasekit.text.globs import Patterns
 
@@ -87,7 +87,7 @@ class NpmComposition(Composition):
         def counts(name: str) -> bool:
             if ALWAYS_PACKED.fullmatch(name):
                 return True
-            if is_beside(name, named) or name.startswith("src/test/"):
+            if is_irrelevant(name, named) or name.startswith("src/test/"):
                 return False
             if name in always or (files.globs and files.names(name)):
                 return True
@@ -153,7 +153,7 @@ class NpmComposition(Composition):
 
     def follow_imports(self, package: Package, part: Package, tracked: Tracked) -> Counts | None:
         """Directly and in turn; everything where an import cannot be followed. Blocks."""
-        own = [name for name in tracked(package) if _SOURCE.search(name) and not is_beside(name)]
+        own = [it for it in tracked(package) if _SOURCE.search(it) and not is_irrelevant(it)]
         imported = _compile_import(part.id.name)
         if len(own) > _MAX_READ:
             return _everything

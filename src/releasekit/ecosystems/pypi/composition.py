@@ -13,7 +13,7 @@ from releasekit.ecosystems.interface import Composition
 from releasekit.ecosystems.pypi import manifest
 from releasekit.ecosystems.shared.crates import Crates
 from releasekit.ecosystems.shared.documents import parse_loosely, table_in, text_in
-from releasekit.ecosystems.shared.packed import is_below, is_beside, spelled_out
+from releasekit.ecosystems.shared.packed import is_below, is_irrelevant, spelled_out
 from releasekit.host.files import is_file, read_text
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class PyPIComposition(Composition):
         def counts(name: str) -> bool:
             if _ALWAYS.fullmatch(name):
                 return True
-            return not is_beside(name, named) and (takes_all or name.partition("/")[0] in taken)
+            return not is_irrelevant(name, named) and (takes_all or name.partition("/")[0] in taken)
 
         return counts
 

@@ -27,7 +27,7 @@ _NEVER: Final = re.compile(
 )
 # Files that change nothing unless a manifest names them: tests, documentation, examples, and the
 # settings of tools that only developers run.
-_BESIDE: Final = re.compile(
+_IRRELEVANT: Final = re.compile(
     r"^(?:benches|benchmarks?|docs?|e2e|examples?|fixtures?|integration[-_]?tests?|playgrounds?"
     r"|samples?|specs?|tests?|tests?[-_](?:d|data|fixtures|utils)|type-?tests?)/"
     r"|(?:^|/)(?:__fixtures__|__mocks__|__snapshots__|__tests__|node_modules|testdata|tests)/"
@@ -45,14 +45,14 @@ _BESIDE: Final = re.compile(
 )
 
 
-def is_beside(name: str, named: Collection[str] = ()) -> bool:
-    """Below a file or directory in `named`, only the rest of the name counts."""
+def is_irrelevant(name: str, named: Collection[str] = ()) -> bool:
+    """Whether no user notices a change of it; below what is `named`, the rest of the name tells."""
     if _NEVER.search(name):
         return True
-    if not _BESIDE.search(name):
+    if not _IRRELEVANT.search(name):
         return False
     within = (len(each) for each in named if name == each or name.startswith(f"{each}/"))
-    return _BESIDE.search(name, max(within, default=0)) is not None
+    return _IRRELEVANT.search(name, max(within, default=0)) is not None
 
 
 def spelled_out(patterns: Iterable[object]) -> frozenset[str]:
