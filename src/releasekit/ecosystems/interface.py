@@ -296,9 +296,7 @@ class Composition:
         return True
 
     def find_unbuilt(self, _package: Package, _names: Collection[str], /) -> str:
-        """Return a file that the manifest leads users to, and that is not among these `names`;
-        empty where all are there.
-        """
+        """Return a file that its manifest leads users to and that is none of these, if any."""
         return ""
 
     def list_outside(self, _package: Package, /) -> Collection[Path]:

@@ -51,7 +51,7 @@ class GoComposition(Composition):
 
         return counts
 
-    def follows_links(self, _package: Package, _names: Collection[str]) -> bool:
+    def follows_links(self, _package: Package, _tracked: Collection[str]) -> bool:
         """No module has one: https://go.dev/ref/mod#zip-files"""
         return False
 
