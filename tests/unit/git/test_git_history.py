@@ -58,6 +58,7 @@ SIMPLE = [
     (of_pypi, "pypi", '[project]\nname = "a"\ndynamic = ["version"]', ""),
     (of_pypi, "pypi", '[project]\nname = "b"\nversion = "1.0"', ""),
     (of_pypi, "pypi", '[project]\nname = "a"\nversion = "one"', ""),
+    (of_pypi, "pypi", '[project]\nname = "a"\nversion = 1.0', ""),
     (of_pypi, "pypi", "project = 1", ""),
     (of_pypi, "pypi", "]", ""),
     (of_npm, "npm", '{"name": "a", "version": "1.0.0"}', "1.0.0"),

@@ -20,7 +20,7 @@ from releasekit.ecosystems.interface import Versioning, WrittenVersions
 from releasekit.ecosystems.pypi import manifest
 from releasekit.ecosystems.pypi.composition import list_maturin_crates
 from releasekit.ecosystems.pypi.roots import find_lock_directories
-from releasekit.ecosystems.shared.documents import checked_table, table_in, text_in
+from releasekit.ecosystems.shared.documents import checked_table, parse_loosely, table_in, text_in
 from releasekit.errors import ConfigError, map_all
 from releasekit.host.edits import Edits, refuse_edit
 from releasekit.model import PackageId
@@ -87,9 +87,8 @@ class PyPIVersioning(Versioning):
     def read_version(self, package: Package, read: Read) -> str:
         """Empty where only a build computes it."""
         path = package.manifest
-        data = read(path)
+        document = parse_loosely(read(path))
         try:
-            document = parse_toml((data or b"").decode())
             said = checked_table(document, "project", path=path)
             if canonicalize_name(str(said.get("name"))) != package.id.name:
                 return ""
