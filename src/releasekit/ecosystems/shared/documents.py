@@ -51,9 +51,11 @@ def checked_table(document: Mapping[str, object], *keys: str, path: Path) -> Map
 
 @lru_cache(maxsize=64)
 def parse_loosely(data: bytes | None) -> Mapping[str, object]:
-    """Parse TOML, as of another time; empty where it is missing or broken."""
+    """Parse TOML, as of another time, with or without a byte order mark; empty where it is missing
+    or broken.
+    """
     try:
-        return parse_toml((data or b"").decode())
+        return parse_toml((data or b"").decode("utf-8-sig"))
     except ValueError:
         return {}
 
