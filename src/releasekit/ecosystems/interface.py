@@ -409,8 +409,6 @@ class Target:
     prebuilt: Prebuilt | None = None
     # None where the registry shows what it accepts without an approval.
     staging: Staging | None = None
-    # It may take that long to show a package, where the time for a package is shorter.
-    shows_within_s: float = 0.0
     # None where the registry takes no attestations, as far as is known.
     attesting: Attesting | None = None
     # The registry has to show dependencies that another job publishes before a dependent is built.

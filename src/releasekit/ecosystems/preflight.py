@@ -103,7 +103,8 @@ class Preflight:
     Once all were looked up, `find_excess` warns of packages that exceed its limits, and
     `find_earliest` tells after how many seconds it takes each. `token_ends` is when the token that
     uploads ends, as `time.time` counts; None where that is not known, or another one is made in
-    time. `shows_after_s` is how long it checks a package, at least, before it shows it.
+    time. It checks a package for `shows_after_s`, at least, before it shows it. That may take
+    `shows_within_s`, where the time for a package is shorter.
     """
 
     rights: Rights | None = None
@@ -113,3 +114,4 @@ class Preflight:
     find_earliest: Callable[[Planned], Mapping[PackageId, float]] = lambda _: {}
     token_ends: float | None = None
     shows_after_s: float = 0.0
+    shows_within_s: float = 0.0

@@ -69,7 +69,7 @@ class Lookups:
         upload's own answer was lost).
         """
         now_s, target = self.now_s, self.targets[run.id.ecosystem]
-        patience_s = max(self.patience_s, target.shows_within_s)
+        patience_s = max(self.patience_s, target.preflight.shows_within_s)
         if run.ambiguity:
             patience_s = min(patience_s, self.polling.ambiguity_window_s)
         began_s, missed_s = now_s(), 0.0

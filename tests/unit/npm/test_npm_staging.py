@@ -663,7 +663,7 @@ def test_npm_has_a_stage_of_its_own(tmp_path: Path) -> None:
 
 def test_npmjs_takes_its_time_to_show_what_it_has(tmp_path: Path) -> None:
     async def use(target: Target) -> float:
-        return target.shows_within_s
+        return target.preflight.shows_within_s
 
     assert using(Npm(), tmp_path, use) == 45 * 60
     assert using(Npm(), tmp_path, use, place=OTHER) == 0

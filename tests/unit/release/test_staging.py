@@ -458,7 +458,7 @@ def test_a_registry_that_is_known_to_take_longer_is_asked_for_longer(
 
     async def main(ambiguity: str) -> float:
         target = bench.targets["fake"]
-        target.shows_within_s = shows_within_s
+        target.preflight = replace(target.preflight, shows_within_s=shows_within_s)
         lookups = Lookups(
             {"fake": target},
             polling=POLLING,

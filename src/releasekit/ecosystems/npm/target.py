@@ -109,7 +109,6 @@ class NpmTarget(Target):
             found = workspace.found
             taker.usual = {name: found.home(own).usual for name, own in found.by_name.items()}
         if isinstance(registry, NpmRegistry):
-            self.shows_within_s = _SCANNED_WITHIN_S if registry.is_npmjs else 0.0
             self.staging = staging = NpmStaging(registry, options.stage or config.stage)
             self._notes += [staging.plan_notes, registry.plan_notes]
             waits = registry.is_npmjs and config.gate == "visible" and staging.mode != "always"
@@ -120,6 +119,7 @@ class NpmTarget(Target):
                 trust=registry if registry.is_npmjs else None,
                 is_new=registry.is_new,
                 shows_after_s=_SCAN_MIN[0] * 60.0 if waits else 0.0,
+                shows_within_s=_SCANNED_WITHIN_S if registry.is_npmjs else 0.0,
             )
             attests, takes = registry.is_npmjs or config.attestations == "required", registry
         if attests:
