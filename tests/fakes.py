@@ -126,6 +126,14 @@ def services(config: Config, processes: object, redact: Redactor = NOTHING_SECRE
     )
 
 
+def make_services(
+    config: Config, http: httpx.AsyncClient, processes: Processes, credentials: Credentials
+) -> Services:
+    """Those of a command, whose CI is that of the environment."""
+    ci = CI.of(credentials.environment)
+    return Services.of(config, http, processes, credentials, ci, logs(config.state_directory))
+
+
 def config(root: Path, **changes: object) -> Config:
     mode = str(changes.pop("mode", "publish"))
     publishing = PublishInputs(dry_run=bool(changes.pop("dry_run", False)))

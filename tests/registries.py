@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import fakes
 from releasekit.ecosystems import ECOSYSTEMS, folders
-from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.pypi import Inputs
-from releasekit.host.ci import CI
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
 
@@ -51,12 +49,7 @@ async def opened(
     config = fakes.config(Path("/workspace"), **values)
     seen: list[str] = [] if masked is None else masked
     async with http_client(transport=transport) as http:
-        services = Services.of(
-            config,
-            http=http,
-            processes=cast("Processes", None),
-            credentials=Credentials(taken, mask=seen.append),
-            ci=CI.of(taken.environment),
-            logs=fakes.logs(config.state_directory),
+        services = fakes.make_services(
+            config, http, cast("Processes", None), Credentials(taken, mask=seen.append)
         )
         yield folders.discovery(ECOSYSTEMS["pypi"], config, services).registry

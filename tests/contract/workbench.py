@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 import fakes
 from releasekit.aio import Group
 from releasekit.ecosystems import FOLDERS, folders
-from releasekit.ecosystems.interface import Services
-from releasekit.host.ci import CI
 from releasekit.host.process import Processes
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
@@ -126,9 +124,6 @@ async def opened(
         http_client() as http,
         Group() as group,
     ):
-        logs = fakes.logs(config.state_directory)
-        services = Services.of(
-            config, http, processes, credentials, CI.of(credentials.environment), logs
-        )
+        services = fakes.make_services(config, http, processes, credentials)
         discovery = await folders.discovery(ecosystem, config, services).opened_in(group)
         yield Workbench(name, config, discovery, await discovery.discover(config.root))

@@ -19,7 +19,6 @@ import fakes
 from processes import PATIENCE_S
 from releasekit.ecosystems import ECOSYSTEMS, folders
 from releasekit.ecosystems.go.registry import ModuleProxy
-from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.maven import layout
 from releasekit.ecosystems.maven.repository import ANSWERS, RepositoryReader
 from releasekit.ecosystems.npm import Inputs
@@ -27,7 +26,6 @@ from releasekit.ecosystems.npm.registry import NpmRegistry
 from releasekit.ecosystems.shared.login import NoAuth
 from releasekit.ecosystems.shared.server import RegistryClient
 from releasekit.errors import MissingCredentials, ReleasekitError
-from releasekit.host.ci import CI
 from releasekit.host.process import Processes
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
@@ -36,6 +34,7 @@ from watchdog import LONGEST_STALL_S, TRIES, slowness, watched
 
 if TYPE_CHECKING:
     from releasekit.config.config import Config
+    from releasekit.ecosystems.interface import Services
 
 NAMES = {"go": "example.org/acme", "maven": "org.acme:acme"}
 
@@ -64,13 +63,11 @@ async def look_up(ecosystem: str, url: str, http: httpx.AsyncClient) -> None:
         packaging="jar" if ecosystem == "maven" else "",
     )
     taken = snapshot({})
-    services = Services.of(
+    services = fakes.make_services(
         config,
-        http=http,
-        processes=Processes(environment=taken.environment),
-        credentials=Credentials(taken, mask=lambda _secret: None),
-        ci=CI.of(taken.environment),
-        logs=fakes.logs(config.state_directory),
+        http,
+        Processes(environment=taken.environment),
+        Credentials(taken, mask=lambda _secret: None),
     )
     if ecosystem == "npm":
         await NpmRegistry(

@@ -19,9 +19,7 @@ from releasekit.aio import Group
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.cargo import crate_file
 from releasekit.ecosystems.folders import discovery
-from releasekit.ecosystems.interface import Services
 from releasekit.errors import BuildFailed
-from releasekit.host.ci import CI
 from releasekit.host.process import Processes
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
@@ -121,10 +119,7 @@ def built(workspace: Path, home: Path, *, state: str = "s") -> Built:
             http_client() as http,
             Group() as group,
         ):
-            logs = fakes.logs(config.state_directory)
-            services = Services.of(
-                config, http, processes, credentials, CI.of(credentials.environment), logs
-            )
+            services = fakes.make_services(config, http, processes, credentials)
             made = discovery(ECOSYSTEMS["cargo"], config, services)
             opened = await made.opened_in(group)
             found = (await opened.discover(workspace)).workspace

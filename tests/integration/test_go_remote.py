@@ -28,10 +28,8 @@ from integration.tools import require_tool
 from releasekit.aio import Group
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.folders import discovery
-from releasekit.ecosystems.interface import Services, Target
 from releasekit.ecosystems.preflight import RightsFound
 from releasekit.errors import Denied, Transient
-from releasekit.host.ci import CI
 from releasekit.host.process import Processes
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
@@ -42,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
     from pathlib import Path
 
+    from releasekit.ecosystems.interface import Target
     from releasekit.model import Package, Published
 
 T = TypeVar("T")
@@ -82,10 +81,7 @@ class Place:
             http_client() as http,
             Group() as group,
         ):
-            logs = fakes.logs(config.state_directory)
-            services = Services.of(
-                config, http, processes, credentials, CI.of(credentials.environment), logs
-            )
+            services = fakes.make_services(config, http, processes, credentials)
             opened = await discovery(ECOSYSTEMS["go"], config, services).opened_in(group)
             yield await opened.discover(self.root)
 

@@ -12,7 +12,6 @@ from javascript import Passing
 from provenance import signing
 from releasekit.attested import Attestation
 from releasekit.ecosystems import ECOSYSTEMS, folders
-from releasekit.ecosystems.interface import Services
 from releasekit.host.ci import CI
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
@@ -52,10 +51,7 @@ async def opened(
     async with http_client(transport=transport) as http:
         credentials = Credentials(taken, mask=lambda _: None)
         processes = cast("Processes", Passing())
-        logs = fakes.logs(config.state_directory)
-        services = Services.of(
-            config, http, processes, credentials, CI.of(credentials.environment), logs
-        )
+        services = fakes.make_services(config, http, processes, credentials)
         yield await folders.discovery(ECOSYSTEMS[ecosystem], config, services).discover(root)
 
 

@@ -18,9 +18,7 @@ import fakes
 from releasekit.aio import Group
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.folders import discovery
-from releasekit.ecosystems.interface import Services
 from releasekit.errors import Denied, MissingCredentials, PackageError, Rejected, Transient
-from releasekit.host.ci import CI
 from releasekit.host.process import Processes
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
@@ -91,10 +89,7 @@ def using(
             credentials = Credentials(taken, mask=lambda _: None)
             config = fakes.config(root, **values)
             processes = Processes(environment=taken.environment)
-            logs = fakes.logs(config.state_directory)
-            services = Services.of(
-                config, http, processes, credentials, CI.of(credentials.environment), logs
-            )
+            services = fakes.make_services(config, http, processes, credentials)
             async with Group() as group:
                 made = discovery(ECOSYSTEMS["cargo"], config, services)
                 opened = await made.opened_in(group)

@@ -15,8 +15,6 @@ from fakes import DECLARED
 from releasekit.aio import Group
 from releasekit.config.declaration import declared_by
 from releasekit.ecosystems import ECOSYSTEMS, FOLDERS, folders
-from releasekit.ecosystems.interface import Services
-from releasekit.host.ci import CI
 from releasekit.host.process import Processes
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
@@ -77,10 +75,7 @@ def test_one_that_is_not_discovered_is_what_its_discovery_would_find(
             http_client() as http,
             Group() as group,
         ):
-            logs = fakes.logs(config.state_directory)
-            services = Services.of(
-                config, http, processes, credentials, CI.of(credentials.environment), logs
-            )
+            services = fakes.make_services(config, http, processes, credentials)
             discovery = await folders.discovery(ecosystem, config, services).opened_in(group)
             return await discovery.discover(tmp_path), discovery.registry
 

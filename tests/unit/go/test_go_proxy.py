@@ -11,9 +11,7 @@ import pytest
 import fakes
 from releasekit.ecosystems.go import OFFICIAL, module_zip, release
 from releasekit.ecosystems.go.registry import ModuleProxy, ProxyDirectory
-from releasekit.ecosystems.interface import Services
 from releasekit.errors import ConfigError, Denied, PackageError, Rejected, Transient
-from releasekit.host.ci import CI
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
 from releasekit.model import Package, PackageId
@@ -48,13 +46,8 @@ def read(
         taken = snapshot({})
         config = fakes.config(Path("/w"), max_retries=0)
         async with http_client(transport=httpx.MockTransport(answer)) as http:
-            services = Services.of(
-                config,
-                http=http,
-                processes=cast("Processes", None),
-                credentials=Credentials(taken, mask=lambda _: None),
-                ci=CI.of(taken.environment),
-                logs=fakes.logs(config.state_directory),
+            services = fakes.make_services(
+                config, http, cast("Processes", None), Credentials(taken, mask=lambda _: None)
             )
             return await ModuleProxy(url, services).read_digests(PACKAGE)
 

@@ -20,11 +20,9 @@ from releasekit.config.tag_options import TagOptions
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.folders import discovery
 from releasekit.ecosystems.go import paths, registry
-from releasekit.ecosystems.interface import Services, Target
 from releasekit.errors import MissingCredentials, PackageError, Rejected
 from releasekit.git.objects import Object, TagBundle
 from releasekit.git.remote import Remote
-from releasekit.host.ci import CI
 from releasekit.host.process import Processes
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
@@ -35,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
     from pathlib import Path
 
+    from releasekit.ecosystems.interface import Target
     from releasekit.git.remote import RemoteTag
     from releasekit.model import Package, Published
 
@@ -71,7 +70,6 @@ class Place:
         taken = snapshot({**os.environ, "GIT_CONFIG_GLOBAL": settings, "PATH": path})
         credentials = Credentials(taken, mask=lambda _: None)
         transport = httpx.MockTransport(self.answers or self.serve)
-        logs = fakes.logs(config.state_directory)
 
         async def main() -> T:
             async with (
@@ -81,9 +79,7 @@ class Place:
                 ) as processes,
                 Group() as group,
             ):
-                services = Services.of(
-                    config, http, processes, credentials, CI.of(credentials.environment), logs
-                )
+                services = fakes.make_services(config, http, processes, credentials)
                 opened = await discovery(ECOSYSTEMS["go"], config, services).opened_in(group)
                 found = await opened.discover(self.root)
                 packages = sorted(found.workspace.packages, key=lambda package: package.id)

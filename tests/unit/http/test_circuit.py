@@ -10,11 +10,9 @@ import pytest
 
 import fakes
 import virtual_time
-from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.maven.repository import ANSWERS
 from releasekit.ecosystems.shared.server import RegistryClient
 from releasekit.errors import CircuitOpen, Transient
-from releasekit.host.ci import CI
 from releasekit.http.circuit import Circuit
 from releasekit.http.client import RetryPolicy, http_client, request_with_retry, retry
 from releasekit.http.credentials import Credentials, snapshot
@@ -222,13 +220,8 @@ def test_each_attempt_at_an_upload_slows_down_no_further(tmp_path: Path) -> None
         config = fakes.config(tmp_path, max_retries=3)
         async with http_client(transport=refusing) as client:
             taken = snapshot({})
-            given = Services.of(
-                config,
-                client,
-                cast("Processes", None),
-                Credentials(taken, mask=lambda _: None),
-                CI.of(taken.environment),
-                fakes.logs(tmp_path),
+            given = fakes.make_services(
+                config, client, cast("Processes", None), Credentials(taken, mask=lambda _: None)
             )
             server = RegistryClient(httpx.URL("https://registry.example/"), ANSWERS, given)
             for _ in range(4):

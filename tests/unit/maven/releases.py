@@ -11,11 +11,9 @@ import httpx
 import fakes
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.folders import discovery
-from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.maven import Inputs
 from releasekit.ecosystems.maven.layout import ALGORITHMS
 from releasekit.ecosystems.shared.artifacts import digested
-from releasekit.host.ci import CI
 from releasekit.host.process import Processes
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.config.config import Config
-    from releasekit.ecosystems.interface import Target
+    from releasekit.ecosystems.interface import Services, Target
     from releasekit.model import Artifact, Package
 
 T = TypeVar("T")
@@ -118,10 +116,7 @@ async def services(
         http_client(transport=transport) as http,
         Processes(environment=taken.environment, variables=fakes.TOOL_VARIABLES) as processes,
     ):
-        logs = fakes.logs(config.state_directory)
-        yield Services.of(
-            config, http, processes, credentials, CI.of(credentials.environment), logs
-        )
+        yield fakes.make_services(config, http, processes, credentials)
 
 
 def using(

@@ -19,7 +19,6 @@ from releasekit.config.values import Directory, Url
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.approval import Waiting
 from releasekit.ecosystems.folders import approval
-from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.npm.approval import NpmApproval
 from releasekit.errors import (
     CodeWanted,
@@ -33,7 +32,6 @@ from releasekit.errors import (
     UnderReview,
     UnnamedRegistry,
 )
-from releasekit.host.ci import CI
 from releasekit.host.process import Processes
 from releasekit.host.sandbox import UNCONFINED, Sandbox
 from releasekit.http.client import http_client
@@ -129,11 +127,8 @@ def using(
         config = fakes.config(Path("/workspace"), **values)
         async with http_client(transport=httpx.MockTransport(server)) as http:
             credentials = Credentials(taken, mask=lambda _: None)
-            logs = fakes.logs(config.state_directory)
             processes = Processes(environment={}, secrets=(), sandbox=sandbox)
-            services = Services.of(
-                config, http, processes, credentials, CI.of(credentials.environment), logs
-            )
+            services = fakes.make_services(config, http, processes, credentials)
             made = approval(ECOSYSTEMS["npm"], config, services)
             assert isinstance(made, NpmApproval)
             return await use(made)

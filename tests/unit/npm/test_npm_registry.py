@@ -13,7 +13,6 @@ import fakes
 from javascript import package, tarball
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.folders import discovery
-from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.npm import Inputs
 from releasekit.ecosystems.npm.registry import NpmRegistry
 from releasekit.ecosystems.preflight import RightsFound
@@ -27,7 +26,6 @@ from releasekit.errors import (
     Rejected,
     Transient,
 )
-from releasekit.host.ci import CI
 from releasekit.host.sandbox import UNCONFINED
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
@@ -91,10 +89,7 @@ def using(
         async with http_client(transport=httpx.MockTransport(server)) as http:
             credentials = Credentials(taken, mask=lambda _: None)
             processes = cast("Processes", Nothing())
-            logs = fakes.logs(config.state_directory)
-            services = Services.of(
-                config, http, processes, credentials, CI.of(credentials.environment), logs
-            )
+            services = fakes.make_services(config, http, processes, credentials)
             found = await discovery(ECOSYSTEMS["npm"], config, services).discover(config.root)
             return await use(found.registry)
 

@@ -12,7 +12,6 @@ import fakes
 from javascript import Passing, package, tarball, write
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.folders import discovery
-from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.npm import document
 from releasekit.ecosystems.npm.target import describe_scans
 from releasekit.errors import (
@@ -23,7 +22,6 @@ from releasekit.errors import (
     StageOnly,
     Transient,
 )
-from releasekit.host.ci import CI
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
 from releasekit.model import (
@@ -147,10 +145,7 @@ def using(
         async with http_client(transport=httpx.MockTransport(server)) as http:
             credentials = Credentials(taken, mask=lambda _: None)
             processes = cast("Processes", Passing())
-            logs = fakes.logs(config.state_directory)
-            services = Services.of(
-                config, http, processes, credentials, CI.of(credentials.environment), logs
-            )
+            services = fakes.make_services(config, http, processes, credentials)
             return await use(await discovery(ECOSYSTEMS["npm"], config, services).discover(home))
 
     return asyncio.run(main())

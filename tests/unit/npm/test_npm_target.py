@@ -27,11 +27,9 @@ from processes import IMPATIENT, wait_until
 from releasekit.config.values import Dist
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.folders import discovery
-from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.npm import NPMJS, Inputs, Options, tarball
 from releasekit.ecosystems.npm.target import Npm
 from releasekit.errors import BuildFailed, ConfigError, PlanError, ReleasekitError
-from releasekit.host.ci import CI
 from releasekit.host.process import PATIENCE, KillSchedule, Processes
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
@@ -656,14 +654,7 @@ async def noted(root: Path, **changes: object) -> str:
         token = snapshot({"RELEASEKIT_NPM_TOKEN": "npm_x"})
         credentials = Credentials(token, mask=lambda _: None)
         processes = cast("Processes", Passing())
-        services = Services.of(
-            config,
-            http,
-            processes,
-            credentials,
-            CI.of(credentials.environment),
-            fakes.logs(config.state_directory),
-        )
+        services = fakes.make_services(config, http, processes, credentials)
         found = await discovery(ECOSYSTEMS["npm"], config, services).discover(root)
         for package in found.workspace.packages:
             await found.registry.lookup(package)

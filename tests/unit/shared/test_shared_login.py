@@ -14,7 +14,6 @@ import pytest
 
 import fakes
 from releasekit.config.values import Url
-from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.maven import repository
 from releasekit.ecosystems.shared.login import Login, TokenAuth, TokenInput, choose_login
 from releasekit.errors import MissingCredentials, UnnamedRegistry
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 
     from releasekit.config.config import Config
     from releasekit.config.values import TrustedPublishing
+    from releasekit.ecosystems.interface import Services
     from releasekit.host.process import Processes
 
 IDENTITY = {
@@ -100,10 +100,7 @@ def _services(config: Config, environ: dict[str, str]) -> Services:
     taken = snapshot(environ)
     credentials = Credentials(taken, mask=lambda _: None)
     processes = cast("Processes", None)
-    logs = fakes.logs(config.state_directory)
-    return Services.of(
-        config, httpx.AsyncClient(), processes, credentials, CI.of(credentials.environment), logs
-    )
+    return fakes.make_services(config, httpx.AsyncClient(), processes, credentials)
 
 
 @pytest.mark.parametrize("ecosystem", ["pypi", "npm", "cargo"])
