@@ -128,7 +128,7 @@ class CargoVersioning(Versioning):
         ]
         new = {at: versions[crate.name] for at, crate in here.items() if crate.name in versions}
         # Private crates share the version of a workspace too, undecided as they are.
-        sharing = {at for at in here if find_value(manifests[at], (*_OWN, "workspace")) is True}
+        sharing = {at for at in here if _inherits_version(table_in(manifests[at], "package"))}
         shared = {homes[at]: new[at] for at in sharing if at in new}
         new |= {at: shared[homes[at]] for at in sharing if homes[at] in shared}
         moved = {

@@ -113,7 +113,7 @@ class PyPIVersioning(Versioning):
             if "version" in project.dynamic and not project.unpublishable:
                 document = manifest.read_pyproject(project.manifest)
                 directory = project.manifest.parent
-                if found := find_version(document, directory, lambda path: edits.read(path) or ""):
+                if found := find_version(document, directory, edits.read):
                     package = PackageId(manifest.ECOSYSTEM, project.name)
                     sharing.setdefault(found[0].resolve(), []).append(package)
         return {
@@ -198,16 +198,14 @@ class PyPIVersioning(Versioning):
         # Private projects take a version from the files of others, undecided as they are.
         changed = edits.list_changes()
         for project, document in undecided:
-            found = find_version(
-                document, project.manifest.parent, lambda path: edits.read(path) or ""
-            )
+            found = find_version(document, project.manifest.parent, edits.read)
             if found and found[0].resolve() in changed:
                 moved[PackageId(manifest.ECOSYSTEM, project.name)] = found[1][1]
         return WrittenVersions(by_tag=frozenset(by_tag), moved=moved)
 
 
 def find_version(
-    document: Mapping[str, Any], directory: Path, read: Callable[[Path], str]
+    document: Mapping[str, Any], directory: Path, read: Callable[[Path], str | None]
 ) -> tuple[Path, re.Match[str]] | None:
     """The file from which setuptools, hatchling, flit or pdm takes the version, and where it is in
     there, as the first group; None unless it is a literal. No Python runs.
@@ -240,7 +238,7 @@ def find_version(
     else:
         return None
     files = [directory / each for each in paths if each]
-    found = ((path, written.search(read(path))) for path in files)
+    found = ((path, written.search(read(path) or "")) for path in files)
     return next(((path, match) for path, match in found if match), None)
 
 
@@ -346,7 +344,7 @@ def _write_version(
         if text_in(find_value(document, where), "version"):
             find_value(document, where)["version"] = new
             return {(*where, "version"): partial(put_string, new)}, {}
-    found = find_version(document, directory, lambda path: edits.read(path) or "")
+    found = find_version(document, directory, edits.read)
     hatch = find_value(document, ("tool", "hatch", "version"))
     if found is None and (named := text_in(hatch, "path")):
         # Its pattern may take any time.
