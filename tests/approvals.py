@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from releasekit.errors import (
     Transient,
     UnderReview,
 )
+from releasekit.fields import replace
 from releasekit.model import Artifact, Outcome, Package, PackageId, Result, Staged
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -20,6 +20,7 @@ from releasekit.decided import Edge
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.interface import Composition, Services, Target, Versioning
 from releasekit.errors import BuildFailed, Denied, DigestMismatch, MissingCredentials
+from releasekit.fields import replace
 from releasekit.git.settings import GitSettings
 from releasekit.host.ci import CI
 from releasekit.host.scrub import NOTHING_SECRET, Redactor, ToolVariables

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import strategies as st
 
 from releasekit.announced import Announcement, Status, Tag
 from releasekit.attested import Attestation, ReleaseStatement
+from releasekit.fields import replace
 from releasekit.model import (
     Action,
     Artifact,

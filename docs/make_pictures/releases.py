@@ -6,7 +6,6 @@ names, how long everything took, and what went wrong.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -24,6 +23,7 @@ from make_pictures.workspaces import (
     page,
     six,
 )
+from releasekit.fields import replace
 from releasekit.model import Action, Node, Package, PackageId, PlannedPackage, Published, Report
 from releasekit.release.package_run import PackageRun, results_of
 from releasekit.release.timesheet import timesheet

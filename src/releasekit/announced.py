@@ -1,8 +1,9 @@
 """The tag and the release at the forge that a published version gets, as values."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
+
+from msgspec import Struct
 
 from releasekit.fields import Identity, Links
 from releasekit.problems import Problem
@@ -25,8 +26,7 @@ class Status(StrEnum):
         return self is Status.CREATED or self is Status.EXISTING
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tag:
+class Tag(Struct, frozen=True, kw_only=True):
     """The tag of one version. `commit` is what it names in the end, `object` the id of the tag
     itself; either is empty where it is not known. `note` says why it is pending or foreign, as a
     sentence without a final stop; `hint` and `problem` are those of an error. `url` is its page.
@@ -42,8 +42,7 @@ class Tag:
     problem: Problem | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Announcement:
+class Announcement(Struct, frozen=True, kw_only=True):
     """The release of one tag at the forge, as `Tag` has it. A foreign one is somebody else's, who
     has said what there is to say: nothing is pending.
     """

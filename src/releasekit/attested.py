@@ -1,8 +1,9 @@
 """What is signed about where files come from, and what keeps it from being so, as values."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from releasekit.fields import Identity, Links
 
@@ -32,8 +33,7 @@ def unfinished_name(filename: str) -> str:
     return f".{bundle_name(filename)}.tmp"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attestation:
+class Attestation(Struct, frozen=True, kw_only=True):
     """A Sigstore bundle about one file, or about several, lies at `path`, and `sha256` (hex) is its
     own digest; the transparency log at `log_url` has it as entry `log_index`.
     """
@@ -52,8 +52,7 @@ class Attestation:
         return f"{log}/api/v1/log/entries?logIndex={self.log_index}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Obstacle:
+class Obstacle(Struct, frozen=True, kw_only=True):
     """Why something cannot be attested: `condition` is a clause, "this job has no `id-token: write`
     permission", and `cure` a sentence that says what to change.
     """
@@ -65,8 +64,7 @@ class Obstacle:
         return f"{self.condition}. {self.cure}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReleaseStatement:
+class ReleaseStatement(Struct, frozen=True, kw_only=True):
     """The attestations over all files of a release, `subjects` of them, which lie in the JSON lines
     at `path`; `kept` where an earlier run has signed them. `url` is where GitHub shows them, and
     `note` says why it does not; each is empty where there is nothing to say.

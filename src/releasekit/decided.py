@@ -1,9 +1,10 @@
 """Values: what changes ask of versions, and the versions that are decided."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final, Literal
+
+from msgspec import Struct, field
 
 from releasekit.model import DependencyKind, PackageId
 from releasekit.problems import Problem
@@ -30,8 +31,7 @@ Ranges = Literal["raise", "keep", "exact"]
 Carry = Literal["", "patch", "same", "none"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class Source(Struct, frozen=True, kw_only=True):
     """Where an intent is stated: in the message of a commit, or in a change file.
 
     `commit` states it, also one that was merged, or added the file: empty for a file that no commit
@@ -52,8 +52,7 @@ class Source:
     time_s: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Intent:
+class Intent(Struct, frozen=True, kw_only=True):
     """What one source asks for one package since its last stable release.
 
     `exact` is a version in place of a level. A `late` one was in the released version already,
@@ -68,8 +67,7 @@ class Intent:
     fresh: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class Standing(Struct, frozen=True, kw_only=True):
     """One package as it stands.
 
     `written` is what its manifest says, `released` the highest stable version of this line, empty
@@ -92,8 +90,7 @@ class Standing:
         return self.released or self.prerelease
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edge:
+class Edge(Struct, frozen=True, kw_only=True):
     """What the published files of `dependent` ask of `on`: `requirement`, as published, `admits` a
     version or not. What releasekit.toml declares has no requirement, and a `carry`, unless it
     `only_orders`. Of an `optional` one, the dependent can be used without it. `packed` is the
@@ -104,18 +101,17 @@ class Edge:
     on: PackageId
     kind: DependencyKind = DependencyKind.RUNTIME
     requirement: str = ""
-    admits: Callable[[str], bool] = field(default=lambda _: True, compare=False)
+    admits: Callable[[str], bool] = lambda _: True
     carry: Carry = ""
-    optional: bool = field(default=False, compare=False)
-    packed: str = field(default="", compare=False)
+    optional: bool = False
+    packed: str = ""
 
     @property
     def only_orders(self) -> bool:
         return self.kind is DependencyKind.EXTRA and not self.carry
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VersionGroup:
+class VersionGroup(Struct, frozen=True, kw_only=True):
     """Packages that share a version: all of them (`fixed`), or those that are released (`linked`).
 
     `place` is the file and key where a version of several packages stands, empty for a group that
@@ -128,15 +124,13 @@ class VersionGroup:
     place: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class Rules(Struct, frozen=True, kw_only=True):
     zero: Zero = "shift"
     propagate: Propagate = "needed"
     groups: tuple[VersionGroup, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reason:
+class Reason(Struct, frozen=True, kw_only=True):
     """Why a package has the level it has, or none: exactly one of source, edge and group, or `rule`
     alone, a sentence of what was considered and left alone.
     """
@@ -149,8 +143,7 @@ class Reason:
     rule: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bump:
+class Bump(Struct, frozen=True, kw_only=True):
     """`level` is the highest that is asked for; below 1.0.0 less may come of it."""
 
     package: PackageId
@@ -160,8 +153,7 @@ class Bump:
     reasons: tuple[Reason, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
+class Trouble(Struct, frozen=True, kw_only=True):
     """Why the version of a package cannot be decided or written, and what to do."""
 
     package: PackageId
@@ -170,8 +162,7 @@ class Trouble:
     hint: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class Decision(Struct, frozen=True, kw_only=True):
     """Bumps in publish order: dependencies first, ties by name."""
 
     bumps: tuple[Bump, ...] = ()

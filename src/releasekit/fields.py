@@ -1,7 +1,14 @@
 """What the annotation of a value's field says besides its type."""
 
 from enum import Enum, auto
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
+
+if TYPE_CHECKING:
+    from dataclasses import replace as replace  # noqa: PLC0414 (mypy checks its changes)
+else:
+
+    def replace(value: Any, /, **changes: Any) -> Any:
+        return value.__replace__(**changes)
 
 
 class Mark(Enum):

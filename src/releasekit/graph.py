@@ -6,10 +6,11 @@ import gc
 import heapq
 from collections.abc import Hashable
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
+
+from msgspec import Struct
 
 from releasekit.errors import Cycle, UnknownDependency
 
@@ -79,8 +80,7 @@ def gc_paused() -> Iterator[None]:
             gc.enable()
 
 
-@dataclass(frozen=True, slots=True)
-class DependencyGraph(Generic[K]):
+class DependencyGraph(Struct, Generic[K], frozen=True):
     """`edges` maps every name to what it depends on; `order` has dependencies first, ties by name.
 
     Use `from_edges`, which checks; the plain constructor does not.

@@ -1,11 +1,12 @@
 """The values that flow from discovery to the report: frozen, free of effects, shared by all."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Final, Literal, NamedTuple, Self
+
+from msgspec import Struct, field
 
 from releasekit.announced import Announcement, ForgeKind, Tag
 from releasekit.attested import Attestation, ReleaseStatement
@@ -14,8 +15,7 @@ from releasekit.problems import Problem
 from releasekit.spent import Spent
 
 
-@dataclass(frozen=True, order=True, slots=True)
-class PackageId:
+class PackageId(Struct, frozen=True, order=True):
     """`name` is in its ecosystem's canonical form (PEP 503 for pypi)."""
 
     ecosystem: Identity
@@ -49,8 +49,7 @@ ASKED_BY_NOBODY: Final = frozenset({DependencyKind.DEV, DependencyKind.ORDER})
 _AT_RUN_TIME: Final = frozenset({DependencyKind.RUNTIME, DependencyKind.INDIRECT})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dependency:
+class Dependency(Struct, frozen=True, kw_only=True):
     """An edge to another package of the same workspace; `requirement` as its manifest spells it.
 
     A `soft` one gives way where it closes a cycle: its package can be built and published first.
@@ -68,8 +67,7 @@ class Dependency:
     private: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Artifact:
+class Artifact(Struct, frozen=True, kw_only=True):
     """One built file. `digests` maps algorithm to lowercase hex and always holds "sha256"; its
     `attestation`, once there is one, goes to the registry with it.
     """
@@ -88,8 +86,7 @@ class Artifact:
         return self.digests["sha256"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Package:
+class Package(Struct, frozen=True, kw_only=True):
     """`directory` and `manifest` are absolute, resolved and inside the workspace.
 
     `unpublishable` holds the reason, as a sentence for the user, why this package never leaves the
@@ -116,8 +113,10 @@ class Package:
     packaging: Identity = ""
     set_aside: tuple[Dependency, ...] = ()
     doubt: str = ""
-    # Digests are a dictionary, which has no hash.
-    prebuilt: tuple[Artifact, ...] = field(default=(), hash=False)
+    prebuilt: tuple[Artifact, ...] = ()
+
+    def __hash__(self) -> int:
+        return hash((self.id, self.version))
 
     def __str__(self) -> str:
         return f"{self.id} {self.version}"
@@ -155,8 +154,7 @@ class Package:
         return (self.manifest, *self.inherits)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Withdrawal:
+class Withdrawal(Struct, frozen=True, kw_only=True):
     """What a registry tells clients of a version that is there, and that it never takes again.
 
     `word` is what its users call that, `reason` what was said of it, in one line, and `cure` takes
@@ -178,8 +176,7 @@ class Withdrawal:
         return self.word == "yanked"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Published:
+class Published(Struct, frozen=True, kw_only=True):
     """What a registry shows of one version. `files` maps each filename to its digest as
     "algorithm:value", in the registry's own algorithm. `complete` says whether a client of that
     registry finds everything a release of it normally has (a source distribution and a wheel, for
@@ -198,8 +195,7 @@ class Published:
     asks: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Staged:
+class Staged(Struct, frozen=True, kw_only=True):
     """What a registry has accepted and hides until a person approves it.
 
     `id` is the registry's own name for it, empty where the identity of this run may not ask for
@@ -240,8 +236,7 @@ class WarningName(StrEnum):
         return Problem[self.name]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PackageWarning:
+class PackageWarning(Struct, frozen=True, kw_only=True):
     """What a registry takes and users of the package will regret. `message` is a sentence that does
     not name it, for several may have the same trouble. An `error` ends the release of the package.
     """
@@ -267,8 +262,7 @@ SENT: Final = frozenset({Action.PUBLISH, Action.UPLOAD})
 UNKNOWN: Final = "unknown whether it is published"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedPackage:
+class PlannedPackage(Struct, frozen=True, kw_only=True):
     """One package of a plan. `artifacts` are the stored bytes of an earlier run, if there are any,
     and `built_from` is its commit; of those `claimed` it is unclear whether a run of ours built
     them; `begun` says that it may have sent some. `published` is what the registry showed while
@@ -300,8 +294,7 @@ class PlannedPackage:
         return self.action is Action.PUBLISH and not self.package.prebuilt
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Struct, frozen=True, kw_only=True):
     """Packages in publish order: dependencies first, ties by name.
 
     `commit` names the state of the sources: a git commit, with `+dirty.<hash>` behind it when
@@ -385,8 +378,7 @@ class Node(NamedTuple):
         return f"{self.phase} {self.package}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class Span(Struct, frozen=True, kw_only=True):
     """One attempt at one phase; seconds since the run started."""
 
     phase: Phase
@@ -394,8 +386,7 @@ class Span:
     end_s: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class Event(Struct, frozen=True, kw_only=True):
     """Something a watcher of the run may show; `at_s` is in seconds since the run started.
 
     `state` is "started" and "ended" for an attempt at a phase; "waiting" where the attempt only
@@ -414,8 +405,7 @@ class Event:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Course:
+class Course(Struct, frozen=True, kw_only=True):
     """What becomes of the run as a whole from `at_s` on, in seconds since the run started.
 
     What is in flight goes on in any case: while "cancelling", to its end, or to `until_s`. `reason`
@@ -428,8 +418,7 @@ class Course:
     until_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class Result(Struct, frozen=True, kw_only=True):
     """What became of one package. `problem` is why it was not published, as users look it up;
     `log` holds the last lines of a failed build, redacted; `staged` is where it waits for a
     person's approval. `tag` and `announcement` follow where it is published.
@@ -453,8 +442,7 @@ class Result:
     log: Annotated[tuple[str, ...], Mark.LINKS] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class Report(Struct, frozen=True, kw_only=True):
     """A finished run; `results` holds every planned package once, in publish order.
 
     `started_at` is UTC in ISO 8601. `builds` says what builds were kept from. `private` are the

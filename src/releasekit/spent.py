@@ -4,8 +4,9 @@ and what is told of each of these while it happens.
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
+
+from msgspec import Struct, field
 
 from releasekit.fields import Identity
 
@@ -16,8 +17,7 @@ WORK: Final[tuple[Work, ...]] = get_args(Work)
 WAITS: Final[tuple[Wait, ...]] = get_args(Wait)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
+class Spent(Struct, frozen=True, kw_only=True):
     """Bytes are those of bodies, as they were on the way. `seconds` has what is not zero: of one
     package they add up to the time from the run's start to its own end. `waited_for` is the
     dependency that it waited for longest, `ECOSYSTEM:NAME`, and `longest_s` for how long.
@@ -40,8 +40,7 @@ class Spent:
         return math.fsum(self.seconds.get(wait, 0.0) for wait in WAITS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestEvent:
+class RequestEvent(Struct, frozen=True, kw_only=True):
     """One request, and its answer, whose body has been read. `package` is the one it was made for,
     `ECOSYSTEM:NAME`, if it was for one; `at_s` counts from the start of the run, or of what comes
     before it. Without an answer `status` is 0, and `trouble` says why. The attempts at one request
@@ -60,8 +59,7 @@ class RequestEvent:
     attempt: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PauseEvent:
+class PauseEvent(Struct, frozen=True, kw_only=True):
     """A pause of `lasted_s` that begins now, or has just come to its `end`; `what` was waited for,
     where `cause` does not say enough.
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +10,7 @@ from playwright.sync_api import sync_playwright
 
 from integration.tools import require_tool
 from make_pictures.releases import release
+from releasekit.fields import replace
 from releasekit.model import Outcome, Span
 from releasekit.report.page import report_page
 from releasekit.text.escape import visible

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, Protocol
+
+from msgspec import Struct, field
+
+from releasekit.fields import replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,8 +19,7 @@ if TYPE_CHECKING:
 Requirement = Literal["open", "fits", "excludes"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Member:
+class Member(Struct, frozen=True, kw_only=True):
     """One package of a workspace; `key` is its name without what the ecosystem puts around it.
 
     `text` goes into its code, so that another text makes other bytes. A `broken` one cannot be
@@ -39,8 +41,7 @@ WORKSPACE = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Place:
+class Place(Struct, frozen=True, kw_only=True):
     """A registry as a user would name it, as whom, and what it sees; a directory sees nothing.
 
     `inputs` are those of the ecosystem besides its registry and its secrets.

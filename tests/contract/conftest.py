@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
 import pytest
@@ -13,6 +13,7 @@ from contract import workbench
 from contract.case import WORKSPACE, Place
 from integration.tools import require_tool
 from releasekit.errors import BuildFailed
+from releasekit.fields import replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 import pytest
@@ -12,6 +11,7 @@ from contract import workbench
 from integration.recorder import Fault
 from integration.servers import free_port
 from releasekit.errors import Denied, MissingCredentials, PackageError, Transient
+from releasekit.fields import replace
 from releasekit.model import Action
 from releasekit.plan.decision import compare
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +12,7 @@ from contract import workbench
 from contract.case import WORKSPACE, Member
 from integration.tools import require_tool
 from releasekit.errors import BuildFailed, ConfigError, PlanError
+from releasekit.fields import replace
 from releasekit.plan.make import read_manifest
 
 if TYPE_CHECKING:

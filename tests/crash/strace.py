@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+import msgspec
+
 import releasekit
 
 # Whatever this process imports, so that a mutant is traced where a mutant is tested.
-SOURCE = Path(releasekit.__file__).parents[1]
+# And the only package that this takes, without what `site` does at a start.
+SOURCES = [Path(str(module.__file__)).parents[1] for module in (releasekit, msgspec)]
 WORKLOAD = Path(__file__).with_name("workload.py")
 
 # Everything by which the code under test can change a file or make a change durable.
@@ -106,4 +109,5 @@ def _strace(calls: str) -> list[str]:
 
 
 def _workload(directory: Path, command: str) -> list[str]:
-    return [sys.executable, "-ISB", str(WORKLOAD), str(SOURCE), command, str(directory)]
+    sources = os.pathsep.join(map(str, SOURCES))
+    return [sys.executable, "-ISB", str(WORKLOAD), sources, command, str(directory)]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from releasekit.errors import JournalError
+from releasekit.fields import replace
 from releasekit.model import Artifact, Outcome, Package, PackageId
 from releasekit.state.history import History, fold
 from releasekit.state.journal import Journal, read_history

@@ -1,6 +1,6 @@
 """A release in miniature over the real code, made to be killed.
 
-    python -ISB workload.py SOURCE release|recover|shorten|version DIRECTORY
+    python -ISB workload.py SOURCES release|recover|shorten|version DIRECTORY
 
 It says on its output what it may rely on from then on: what `tests/crash` holds it to.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 if __name__ == "__main__":
-    sys.path.insert(0, sys.argv[1])
+    sys.path[:0] = sys.argv[1].split(os.pathsep)
 
 from releasekit.model import Artifact, Outcome, Package, PackageId
 from releasekit.state import locks, pins

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +14,7 @@ from harness.http_server import HangUp
 from releasekit.announce.forge import Draft, Upload
 from releasekit.announce.releases import announce, with_marker
 from releasekit.announced import Announcement, Status
+from releasekit.fields import replace
 from releasekit.http.client import RetryPolicy, http_client
 from releasekit.model import Artifact
 

@@ -9,7 +9,6 @@ import os
 import random
 import subprocess
 import tarfile
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,7 @@ from releasekit.ecosystems.npm.tarball import make_filename
 from releasekit.ecosystems.npm.target import Npm
 from releasekit.ecosystems.shared.packed import is_irrelevant
 from releasekit.errors import BuildFailed
+from releasekit.fields import replace
 from releasekit.host.process import Processes
 from releasekit.state.directory import built_directory
 

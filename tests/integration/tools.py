@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -15,6 +14,7 @@ import pytest
 
 from releasekit.config.declaration import Tool, read_version
 from releasekit.ecosystems import ECOSYSTEMS
+from releasekit.fields import replace
 from releasekit.host import sandbox
 from releasekit.host.sandbox import landlock
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import fakes
@@ -12,6 +11,7 @@ from javascript import Passing
 from provenance import signing
 from releasekit.attested import Attestation
 from releasekit.ecosystems import ECOSYSTEMS, folders
+from releasekit.fields import replace
 from releasekit.host.ci import CI
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot

@@ -9,7 +9,6 @@ import hashlib
 import json
 import subprocess
 import urllib.request
-from dataclasses import replace
 from importlib import import_module
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -27,6 +26,7 @@ from provenance import official, tampering, targets, tuf
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.directory import DirectoryRegistry
 from releasekit.errors import PackageError
+from releasekit.fields import replace
 from releasekit.host import durable
 from releasekit.model import Package, PackageId
 from releasekit.provenance.bundle import read

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
-from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import httpx
@@ -23,6 +22,7 @@ from releasekit.ecosystems.npm import Inputs
 from releasekit.ecosystems.npm.manifest import Hosted, normalize_repository
 from releasekit.ecosystems.shared.documents import text_in
 from releasekit.errors import PackageError, Rejected
+from releasekit.fields import replace
 from releasekit.model import Package, PackageId
 from releasekit.provenance.statement import SLSA
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -15,6 +14,7 @@ import distributions
 from provenance import signing, tampering, targets
 from provenance.warehouse import TOKEN, Refused, Warehouse, as_form
 from releasekit.errors import Rejected
+from releasekit.fields import replace
 from releasekit.provenance.statement import PUBLISH, SLSA, Subject, slsa
 from trusted_index import served
 

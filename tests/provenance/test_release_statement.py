@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec import Struct
 from sigstore.models import Bundle, ClientTrustConfig
 from sigstore.verify import Verifier
 from sigstore.verify.policy import Identity
@@ -20,6 +20,7 @@ from harness.github import TOKEN, GitHubDouble, serving_github
 from provenance import official, sigstore_double
 from releasekit.attested import RELEASE_STATEMENT
 from releasekit.errors import Denied, PackageError, Transient
+from releasekit.fields import replace
 from releasekit.host.ci import CI
 from releasekit.http.client import RetryPolicy, http_client
 from releasekit.http.credentials import Credentials, Secret, snapshot
@@ -64,8 +65,7 @@ def refuse(github: GitHubDouble, *statuses: int, retry_after: str = "") -> None:
 Signed = tuple["Job", "ReleaseStatement", "Sequence[OurBundle]"]
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(Struct, frozen=True):
     """One job, which begins with what the ones before it have left."""
 
     sigstore: Sigstore

@@ -8,7 +8,6 @@ import copy
 import hashlib
 import json
 import random
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -32,6 +31,7 @@ from provenance.shapes import (
 )
 from provenance.signing import SERVER, WHEEL, about, signed
 from releasekit.errors import Rejected
+from releasekit.fields import replace
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Secret
 from releasekit.model import Artifact

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from fakes import FakeWorkspace, config, package, plan
@@ -15,6 +15,7 @@ from memory_log import MemoryLog
 from releasekit.ecosystems.cargo.rates import Limit, Pace
 from releasekit.ecosystems.interface import Target
 from releasekit.errors import Transient
+from releasekit.fields import replace
 from releasekit.model import Published
 from releasekit.plan.make import waiting_elsewhere
 from releasekit.plan.shards import partition

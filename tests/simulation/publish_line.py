@@ -10,10 +10,12 @@ import random
 import shutil
 import sys
 import tempfile
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from releasekit.fields import replace
 
 if __name__ == "__main__":
     root = Path(__file__).resolve().parents[2]

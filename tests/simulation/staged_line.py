@@ -11,9 +11,11 @@ import random
 import shutil
 import sys
 import tempfile
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from releasekit.fields import replace
 
 if __name__ == "__main__":
     root = Path(__file__).resolve().parents[2]

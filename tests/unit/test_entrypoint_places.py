@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from releasekit.ecosystems import ECOSYSTEMS
+from releasekit.fields import replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

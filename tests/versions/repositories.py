@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from fakes import package
 from releasekit.config.version_options import VersionOptions
+from releasekit.fields import replace
 from releasekit.git.commits import Commits
 from releasekit.host.process import Printed, Processes
 from releasekit.plan.places import Places

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from releasekit.decided import Bump, Edge, Intent, Level, Reason, Source, VersionGroup
+from releasekit.fields import replace
 from releasekit.model import DependencyKind, PackageId
 from releasekit.text.changelog import find_section
 from releasekit.text.escape import visible

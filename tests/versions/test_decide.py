@@ -8,7 +8,6 @@ import itertools
 import random
 import re
 import sys
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -26,6 +25,7 @@ from releasekit.decided import (
     Standing,
     VersionGroup,
 )
+from releasekit.fields import replace
 from releasekit.model import DependencyKind, PackageId
 from releasekit.problems import Problem
 from releasekit.text.numbering import numbering_of

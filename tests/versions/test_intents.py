@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from releasekit.config.version_options import VersionOptions
 from releasekit.decided import Level
 from releasekit.errors import ConfigError, PlanError, told_of
+from releasekit.fields import replace
 from versions.repositories import Repository, guessed, standing, unclear
 from workspaces import git
 

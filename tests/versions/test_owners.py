@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from fakes import package
 from releasekit.errors import ConfigError
+from releasekit.fields import replace
 from releasekit.plan.places import Places
 from releasekit.versions.owners import Owners
 

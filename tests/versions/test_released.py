@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from releasekit.decided import Level
+from releasekit.fields import replace
 from versions.repositories import Repository, similar_tags, standing
 
 if TYPE_CHECKING:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
 
 from releasekit.errors import Transient
 
@@ -18,8 +19,7 @@ class LookAgain(Transient):
     """The request may have taken effect, or something else was faster: ask the forge."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asset:
+class Asset(Struct, frozen=True, kw_only=True):
     """One file of a release. `digest` is "sha256:…", or empty where the forge does not tell. An
     asset that is not `finished` is a name without a file.
     """
@@ -31,8 +31,7 @@ class Asset:
     id: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForgeRelease:
+class ForgeRelease(Struct, frozen=True, kw_only=True):
     """A release as the forge has it. `uploads` is the URL that takes its assets."""
 
     tag: str
@@ -45,8 +44,7 @@ class ForgeRelease:
     uploads: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Upload:
+class Upload(Struct, frozen=True, kw_only=True):
     """One file to upload. With `by_name`, any existing file of that name will do."""
 
     name: str
@@ -56,8 +54,7 @@ class Upload:
     by_name: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class Draft(Struct, frozen=True, kw_only=True):
     """A release to create. `body` has no marker yet; `object` is the id of the tag object."""
 
     tag: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from msgspec import Struct
 
 from releasekit.announce.forge import LookAgain
 from releasekit.errors import PackageError, Rejected, Transient
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
 _PIECE_BYTES: Final = 256 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class ForgeClient:
+class ForgeClient(Struct, frozen=True):
     """What is asked of a forge about `repository`; each kind of forge is a class of it. `cures` are
     hints by the status of an answer.
     """

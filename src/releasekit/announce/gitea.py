@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import quote
 
@@ -18,6 +17,7 @@ from releasekit.announce.forge_requests import (
 )
 from releasekit.announce.github import parse_asset, parse_release
 from releasekit.errors import Rejected
+from releasekit.fields import replace
 from releasekit.http.forge_api import MAX_BYTES
 from releasekit.problems import Problem
 
@@ -43,8 +43,7 @@ _PERMISSION: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class GiteaReleases(ForgeClient):
+class GiteaReleases(ForgeClient, frozen=True):
     """Of `repository`, OWNER/NAME.
 
     Gitea looks at a pushed tag later, once it has answered, and publishes a draft that it finds

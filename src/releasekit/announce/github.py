@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import quote
 
@@ -77,8 +76,7 @@ def make_cures(permission: str) -> dict[int, str]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class GitHubRepository(ForgeClient):
+class GitHubRepository(ForgeClient, frozen=True):
     """`repository` is OWNER/NAME."""
 
     api: GitHub
@@ -92,8 +90,7 @@ class GitHubRepository(ForgeClient):
         return error.status in {409, 422}
 
 
-@dataclass(frozen=True, slots=True)
-class GitHubReleases(GitHubRepository):
+class GitHubReleases(GitHubRepository, frozen=True):
     """https://docs.github.com/en/rest/releases/releases"""
 
     async def releases(self) -> tuple[ForgeRelease, ...]:

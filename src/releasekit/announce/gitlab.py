@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import quote, urlencode
+
+from msgspec import field
 
 from releasekit.announce.forge import Asset, ForgeRelease, LookAgain
 from releasekit.announce.forge_requests import (
@@ -63,8 +64,7 @@ _CURES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GitLab(ForgeApi):
+class GitLab(ForgeApi, frozen=True, kw_only=True):
     """`is_of_job` for the token of a job of GitLab CI/CD."""
 
     is_of_job: bool = False
@@ -78,8 +78,7 @@ class GitLab(ForgeApi):
         }
 
 
-@dataclass(frozen=True, slots=True)
-class GitLabReleases(ForgeClient):
+class GitLabReleases(ForgeClient, frozen=True):
     """Of the project `repository`, GROUP/…/NAME. `_drafts` are those that `create` was asked for.
 
     https://docs.gitlab.com/api/releases/

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, assert_never
+
+from msgspec import Struct
 
 from releasekit.announce.gitea import GiteaReleases
 from releasekit.announce.github import GitHubReleases, describe_pace
@@ -25,6 +26,7 @@ from releasekit.config.declaration import PREFIX
 from releasekit.config.inputs import FORGE_TOKEN
 from releasekit.ecosystems.preflight import RightsFound
 from releasekit.errors import ConfigError, MissingCredentials, PackageError
+from releasekit.fields import replace
 from releasekit.host.ci import JOB_BEARER
 from releasekit.host.forges import API, split_remote
 from releasekit.http.forge_api import ForgeApi
@@ -60,8 +62,7 @@ _NEEDS: Final[Mapping[ForgeKind, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class PostRelease:
+class PostRelease(Struct, frozen=True):
     """The tags and releases of a plan's versions."""
 
     plan: Plan

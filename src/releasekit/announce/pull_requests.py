@@ -7,9 +7,10 @@ it still is where it was seen.
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from releasekit.announce.forge import LookAgain
 from releasekit.announce.forge_requests import parse_answer, write_json
@@ -35,8 +36,7 @@ _MOVE: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileEdit:
+class FileEdit(Struct, frozen=True, kw_only=True):
     """What a file of a commit is going to hold, None for one that goes, and its mode."""
 
     path: str
@@ -44,8 +44,7 @@ class FileEdit:
     data: bytes | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForgePullRequest:
+class ForgePullRequest(Struct, frozen=True, kw_only=True):
     """`is_behind` where rules want what its base branch has by now."""
 
     number: int
@@ -58,8 +57,7 @@ class ForgePullRequest:
     is_merged: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class GitHubPullRequests(GitHubRepository):
+class GitHubPullRequests(GitHubRepository, frozen=True):
     """Every method raises PackageError, and LookAgain where something else was faster or a request
     may have taken effect.
     """

@@ -6,10 +6,11 @@ import asyncio
 import hashlib
 import re
 from collections import Counter
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from releasekit.announce.forge import Draft, LookAgain, Upload
 from releasekit.announce.notes import existing_commit, join_notes, write_notes
@@ -18,6 +19,7 @@ from releasekit.announce.tags import commit_of_version
 from releasekit.announced import Announcement, Status
 from releasekit.attested import RELEASE_STATEMENT
 from releasekit.errors import Denied, PackageError, Rejected, Transient
+from releasekit.fields import replace
 from releasekit.host import durable
 from releasekit.http.client import retry
 from releasekit.plan.decision import is_clean
@@ -47,8 +49,7 @@ _KINDS: Final = {"sha1": "SHA1", "sha256": "SHA256", "sha384": "SHA384", "sha512
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._+-]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Assets:
+class Assets(Struct, frozen=True):
     """What a release may hold besides its notes: the files that the registries show, the signed
     release statement, and the report page of the run.
     """
@@ -58,8 +59,7 @@ class Assets:
     page: Callable[[], bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class TaggedRelease:
+class TaggedRelease(Struct, frozen=True):
     """A tag that is on the remote, and what was published under it."""
 
     tag: Tag
@@ -103,8 +103,7 @@ async def build_drafts(
     return made, silent
 
 
-@dataclass(frozen=True, slots=True)
-class _DraftBuilder:
+class _DraftBuilder(Struct, frozen=True):
     """What all drafts have in common."""
 
     plan: Plan
@@ -342,8 +341,7 @@ async def _find_latest(drafts: Sequence[Draft], forge: Forge) -> str:
     return "" if there and version_key(there[1]) > version_key(highest.version) else highest.tag
 
 
-@dataclass(slots=True)
-class _Announcer:
+class _Announcer(Struct):
     """`known` is what the forge last listed; None where it has to be asked again."""
 
     forge: Forge

@@ -6,11 +6,11 @@ Templates are as `config.tag_options` lets them through.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from releasekit.errors import PlanError
+from releasekit.fields import replace
 from releasekit.git.tag_forms import OWN_TAGS, SHARED_TAGS, is_version_of_another
 from releasekit.problems import Problem
 from releasekit.text.version_order import is_stable, version_key

@@ -7,8 +7,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from releasekit.announce.tag_names import (
     is_shared,
@@ -19,6 +20,7 @@ from releasekit.announce.tag_names import (
 )
 from releasekit.announced import Status, Tag
 from releasekit.errors import CommandFailed, ConfigError, PackageError, PathError, Rejected
+from releasekit.fields import replace
 from releasekit.git.commits import Commits
 from releasekit.git.objects import make_tag, write_pack
 from releasekit.git.remote import Remote
@@ -55,8 +57,7 @@ _DEEPER: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Tagging:
+class Tagging(Struct, frozen=True):
     """What looks tags up and pushes them. `pages` are those of the sources."""
 
     remote: Remote

@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 import math
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, Protocol
+
+from msgspec import Struct
 
 from releasekit.aio import gather_all, growing_pauses
 from releasekit.errors import (
@@ -22,6 +23,7 @@ from releasekit.errors import (
     Transient,
     UnderReview,
 )
+from releasekit.fields import replace
 from releasekit.problems import Problem
 from releasekit.report.text import seconds
 
@@ -44,8 +46,7 @@ LONGEST_PAUSE_S: Final = 30.0
 State = Literal["approved", "published", "rejected", "failed", "unknown", "blocked", "waiting"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApprovalResult:
+class ApprovalResult(Struct, frozen=True, kw_only=True):
     """What became of one package. The registry may take a while to show what is approved."""
 
     state: State
@@ -58,8 +59,7 @@ class ApprovalResult:
         return self.state in {"approved", "published"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApprovalPolicy:
+class ApprovalPolicy(Struct, frozen=True, kw_only=True):
     """With `visible`, a dependent waits until the registry shows what it needs."""
 
     visible: bool

@@ -5,11 +5,13 @@ version that users have now.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Self
+
+from msgspec import Struct
 
 from releasekit.aio import gather_all, uncancellable
 from releasekit.errors import ConfigError, DigestMismatch, PackageError
+from releasekit.fields import replace
 from releasekit.model import Outcome
 from releasekit.problems import Problem
 from releasekit.report.joined import publish_order
@@ -125,8 +127,7 @@ _FOREIGN = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Examined:
+class Examined(Struct, frozen=True, kw_only=True):
     """`recorded` has the digests of the downloaded files. `waiting` is None for versions that are
     `visible` or gone; `refusal` is why the version must not be approved. `place` is a directory for
     further downloads.
@@ -201,8 +202,7 @@ def differences(recorded: Result, files: Sequence[Artifact]) -> list[str]:
     return told
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Struct, frozen=True):
     """What a run left to be approved, from its results alone. `recorded` are the staged results,
     dependencies first; `needs` are the edges among them. `behind` maps each blocked package to what
     it waits for, directly or not; `lacks` maps a staged package to needs that are neither published

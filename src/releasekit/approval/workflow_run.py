@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import io
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
+
+from msgspec import Struct
 
 from releasekit.aio import uncancellable
 from releasekit.ecosystems.shared.archives import BAD_ZIP, opened_entry, opened_zip
@@ -39,8 +40,7 @@ _MAX_ARTIFACTS: Final = 100  # one page
 _MAX_FILES: Final = 100_000
 
 
-@dataclass(frozen=True, slots=True)
-class WorkflowRun:
+class WorkflowRun(Struct, frozen=True):
     """One run of a workflow. `api` is where its GitHub answers, `token` what that is asked with."""
 
     api: str

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import random
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
+
+from msgspec import Struct
 
 from releasekit.aio import Group, gather_all
 from releasekit.approval.decide import (
@@ -28,6 +29,7 @@ from releasekit.cli.terminal import Terminal
 from releasekit.ecosystems import folders
 from releasekit.ecosystems.interface import Services
 from releasekit.errors import INTERRUPTED, ConfigError, Rejected
+from releasekit.fields import replace
 from releasekit.host.scratch import scratch
 from releasekit.http.client import http_client
 from releasekit.http.traffic import collect
@@ -136,8 +138,7 @@ def _open_approval(
     return approval
 
 
-@dataclass(frozen=True, slots=True)
-class _Decision:
+class _Decision(Struct, frozen=True):
     """One decision about one release."""
 
     config: Config

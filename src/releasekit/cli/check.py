@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import re
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from releasekit.aio import Group
 from releasekit.announce.post_release import require_token
@@ -70,8 +71,7 @@ _OWN_VARIABLE: Final = re.compile(r"(?!CI_SERVER_|gitlab_runner)[A-Za-z_][A-Za-z
 _INDENT: Final = 7  # the word before each row, and a gap
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(Struct, frozen=True, kw_only=True):
     """One thing that was looked at. `code` is the exit code that it causes, 0 for what is there;
     that may have a `hint` too.
     """

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from dataclasses import replace
 from itertools import takewhile, zip_longest
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -13,6 +12,7 @@ from releasekit import __version__
 from releasekit.cli.completion import write_bash_completion
 from releasekit.cli.help import EVERYTHING, write_help, write_overview
 from releasekit.errors import ConfigError, closest, did_you_mean
+from releasekit.fields import replace
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:

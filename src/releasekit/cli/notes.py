@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from releasekit.aio import Group
@@ -15,6 +14,7 @@ from releasekit.cli.interruption import Interruption
 from releasekit.cli.session import list_packages, refuse_elsewhere
 from releasekit.config.package_filter import find_package
 from releasekit.errors import CommandFailed, ConfigError
+from releasekit.fields import replace
 from releasekit.git.commits import Commits
 from releasekit.host.files import repository_of
 from releasekit.problems import Problem

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
+
+from msgspec import Struct
 
 from releasekit.errors import ConfigError, PathError, ReleasekitError, describe_os_error
 from releasekit.host import durable
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
 NAME: Final = "outputs.env"
 
 
-@dataclass(frozen=True, slots=True)
-class OutputsFile:
+class OutputsFile(Struct, frozen=True):
     path: Path
     is_state: bool
 

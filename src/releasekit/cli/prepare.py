@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from releasekit.aio import in_time
 from releasekit.announce.tag_names import name_tags
@@ -25,6 +26,7 @@ from releasekit.config.values import Url
 from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.prebuilt import with_prebuilt
 from releasekit.errors import DeadlinePassed, Transient, join_errors
+from releasekit.fields import replace
 from releasekit.http.client import http_client
 from releasekit.http.identity import open_tokens
 from releasekit.http.pool import CONNECTIONS
@@ -55,8 +57,7 @@ if TYPE_CHECKING:
 _BEFORE_JOB_ENDS_S: Final = 120.0
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(Struct, frozen=True):
     """A plan and what carries it out, with the config that it was made by."""
 
     plan: Plan

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import uuid
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from releasekit import __version__, report
 from releasekit.aio import Group, uncancellable
@@ -31,6 +32,7 @@ from releasekit.cli.session import (
 )
 from releasekit.config.inputs import STATE_KEY
 from releasekit.errors import INTERRUPTED, ConfigError
+from releasekit.fields import replace
 from releasekit.http.traffic import collect
 from releasekit.model import SENT, Action, Report
 from releasekit.plan.file import PlanFile
@@ -155,8 +157,7 @@ async def _quarantine_unsealed(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Publishing:
+class Publishing(Struct, frozen=True):
     """One plan being carried out, and what is said about it."""
 
     id: str

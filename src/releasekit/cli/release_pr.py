@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from releasekit.announce.post_release import find_forge, require_token
 from releasekit.cli.scope import open_scope, rediscover
 from releasekit.cli.session import open_command, refuse_foreign, start_processes, take_turn
 from releasekit.errors import ConfigError
+from releasekit.fields import replace
 from releasekit.git.remote import Remote
 from releasekit.git.settings import GitSettings
 from releasekit.host.files import repository_of

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from releasekit.cli.session import open_targets, open_workspace
 from releasekit.errors import ConfigError, join_errors
+from releasekit.fields import replace
 from releasekit.git.commits import Commits
 from releasekit.host.files import repository_of
 from releasekit.plan.other_tools import Deciding, describe_unread, find_unread, refuse_unread

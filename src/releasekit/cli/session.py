@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, TextIO
+
+from msgspec import Struct
 
 from releasekit.aio import Group
 from releasekit.cli.interruption import Interruption
@@ -16,6 +17,7 @@ from releasekit.config.levels import Level
 from releasekit.ecosystems import folders
 from releasekit.ecosystems.interface import Services
 from releasekit.errors import ConfigError, PathError
+from releasekit.fields import replace
 from releasekit.host.ci import FOREIGN_EVENTS, TEMPORARY
 from releasekit.host.files import repository_of
 from releasekit.host.process import Processes
@@ -61,8 +63,7 @@ if TYPE_CHECKING:
 MAX_PATH_CHARS: Final = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(Struct, frozen=True):
     """Whose credentials a command uses and where it prints, besides its Config."""
 
     credentials: Credentials

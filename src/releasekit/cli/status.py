@@ -9,7 +9,6 @@ import asyncio
 import os
 from collections import defaultdict
 from contextlib import nullcontext, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +19,7 @@ from releasekit.cli.result_files import load_results, write
 from releasekit.cli.session import open_command, open_targets, open_workspace
 from releasekit.config.values import Directory
 from releasekit.errors import CommandFailed, ConfigError, PackageError, PathError
+from releasekit.fields import replace
 from releasekit.graph import reachable
 from releasekit.host.scratch import scratch
 from releasekit.http.traffic import collect

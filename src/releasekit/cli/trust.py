@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from releasekit.aio import gather_all
 from releasekit.cli.commands.trust import TrustInputs
@@ -17,6 +18,7 @@ from releasekit.cli.terminal import Terminal
 from releasekit.config.values import WORKFLOW
 from releasekit.ecosystems.preflight import Publisher, TrustState
 from releasekit.errors import ConfigError, PackageError
+from releasekit.fields import replace
 from releasekit.git.remote import Remote
 from releasekit.host.files import repository_of
 from releasekit.host.forges import SERVER, ForgePlace
@@ -45,8 +47,7 @@ _MAX_NAME: Final = 255
 _NONE: Final = "-"
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """A package and whom it trusts. `refusal` is why its registry does not let `job` be added."""
 
     package: Package

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import httpx
+from msgspec import Struct
 
 from releasekit.aio import Group
 from releasekit.cli.commands.verify import VerifyInputs
@@ -150,8 +150,7 @@ def _say(session: Session, line: str) -> None:
     print(log_line(session.redacted.text(line)), file=session.out, flush=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Question:
+class _Question(Struct, frozen=True):
     """What was asked for in one command."""
 
     inputs: VerifyInputs

@@ -4,8 +4,9 @@ carries it out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,8 +23,7 @@ exit codes:
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommandInputs:
+class CommandInputs(Struct, frozen=True, kw_only=True):
     """The inputs of one command alone: its subclass declares each as an annotated field."""
 
     @property
@@ -31,8 +31,7 @@ class CommandInputs:
         return False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Positional:
+class Positional(Struct, frozen=True, kw_only=True):
     """The input that needs no flag: its name, what help calls it, and what an error calls one of
     it. Of `several`, some may stand behind a flag.
     """
@@ -52,8 +51,7 @@ _ROOT: Final = Positional(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class Command(Struct, frozen=True, kw_only=True):
     """`module` has `run`, from a Config and a Session to an exit code. Besides its own `inputs` it
     `takes` those of these names, and those that are `taken_with` one of them; `words` are its own
     help of them. Without "workspace", releasekit.toml is not read. What it does as a `mode` of the

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from releasekit.config.command import Command, CommandInputs
@@ -33,6 +33,7 @@ from releasekit.config.tag_options import AnnounceOptions, TagOptions
 from releasekit.config.values import Url
 from releasekit.config.version_options import VersionOptions
 from releasekit.errors import ConfigError, PathError
+from releasekit.fields import replace
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import re
-from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Final, Literal, assert_never, get_args, get_origin, get_type_hints
 
+from msgspec import Struct, field
+
 from releasekit.config import values
 from releasekit.errors import ConfigError
+from releasekit.fields import replace
 from releasekit.host.scrub import ToolVariables
 from releasekit.host.secret_encodings import is_token_like
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-    from _typeshed import DataclassInstance
 
     from releasekit.config.tables import OptionTable
     from releasekit.host.output_path import Written
@@ -79,8 +79,7 @@ NOT_IN_FILE: Final = frozenset[Place]({"action", "flag"})
 FLAG_ONLY: Final = frozenset[Place]({"flag"})
 
 
-@dataclass(frozen=True, slots=True)
-class Declaration:
+class Declaration(Struct, frozen=True):
     """`minimum` and `maximum` of a duration are in seconds. `word` is a value that stands for None:
     the program decides. An "index" is a URL that belongs to the registry of its ecosystem. A path,
     or each line, becomes a value by `into`; a path that a command `writes` may not lie anywhere.
@@ -91,7 +90,6 @@ class Declaration:
 
     help: str = ""
     kind: Kind = "text"
-    _: KW_ONLY
     name: str = ""
     default: object = ""
     choices: tuple[str, ...] = ()
@@ -102,7 +100,7 @@ class Declaration:
     writes: Written | None = None
     taken_with: Together = "planning"
     commands: frozenset[str] = frozenset()
-    words: Mapping[str, str] = field(default_factory=dict, hash=False)
+    words: Mapping[str, str] = field(default_factory=dict)
     meaning: str = ""
     group: Group = ""
     often: bool = False
@@ -211,19 +209,17 @@ class Declaration:
 declare_flag: Final = partial(Declaration, places=FLAG_ONLY, often=True)
 
 
-def declared_by(kind: type[DataclassInstance], prefix: str = "") -> dict[str, Declaration]:
+def declared_by(kind: type, prefix: str = "") -> dict[str, Declaration]:
     """Name to declaration, of those fields of `kind` that are annotated with one.
 
     `prefix` goes before the names. What a declaration leaves open comes from the type of its field:
     the kind, what paths become, and the choices of a Literal ("" stands for none that is made).
     """
-    hints = get_type_hints(kind, include_extras=True)
-    found = {}
-    for each in fields(kind):
-        annotation = hints[each.name]
+    unset, found = kind(), {}
+    for attribute, annotation in get_type_hints(kind, include_extras=True).items():
         for declaration in getattr(annotation, "__metadata__", ()):
-            name = prefix + each.name.replace("_", "-")
-            declared = replace(declaration, name=name, default=each.default)
+            name = prefix + attribute.replace("_", "-")
+            declared = replace(declaration, name=name, default=getattr(unset, attribute))
             hint = annotation.__origin__
             if get_origin(hint) is Literal:
                 choices = declared.choices or tuple(filter(None, get_args(hint)))
@@ -246,13 +242,11 @@ def _shown(text: str) -> str:
     return shown if shown.isprintable() else ascii(shown)[1:-1]
 
 
-@dataclass(frozen=True, slots=True)
-class NoInputs:
+class NoInputs(Struct, frozen=True):
     """Of an ecosystem that has none besides its registry and its secrets."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tool:
+class Tool(Struct, frozen=True, kw_only=True):
     """The program that packs packages of this ecosystem, the oldest `version` that does, and what
     to do where it is missing or too old. It tells its version when it is `asked`.
 
@@ -280,8 +274,7 @@ def read_version(text: str) -> str:
     return found[0] if found else ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setup:
+class Setup(Struct, frozen=True, kw_only=True):
     """What `init` writes for an ecosystem: `steps` of the job before the action, `inputs` of the
     action, and `options` of releasekit.toml, all as lines without their indentation. Its registry
     `trusts` the job, or the job `pushes` tags. What to do once, for a package like `{name}`, is
@@ -298,8 +291,7 @@ class Setup:
     pushes: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Manifests:
+class Manifests(Struct, frozen=True, kw_only=True):
     """What a package or a workspace of this ecosystem is known by: the names of files.
 
     `workspaces` and `packages` are the options that take in a workspace below the root, and a
@@ -314,8 +306,7 @@ class Manifests:
     foreign: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EcosystemDeclaration:
+class EcosystemDeclaration(Struct, frozen=True, kw_only=True):
     """`folder` is the package that declares it. Its module `target` has `layout`, how its `dir:`
     registries lie in files, and `target`, which does the work (`ecosystems.folders`). With
     `manifests`, its module `roots` tells workspaces and packages from one another; where none of
@@ -338,7 +329,7 @@ class EcosystemDeclaration:
     default_registry: str = ""
     pages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     secrets: tuple[Declaration, ...] = ()
-    inputs: type[DataclassInstance] = NoInputs
+    inputs: type[Struct] = NoInputs
     options: type[OptionTable]
     variables: ToolVariables = field(default_factory=ToolVariables)
     caches: tuple[Cache, ...] = ()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
 
 from releasekit.config import levels
 from releasekit.config.levels import Levels
@@ -38,8 +39,7 @@ _TABLES: Final = (
 _SECRET: Final = frozenset({"password", "token"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigFile:
+class ConfigFile(Struct, frozen=True, kw_only=True):
     """`texts` maps the inputs that are set here to their values as a flag would have them. `dist`
     maps an ecosystem, or one of its packages, to directories. `written` are the keys of
     `[version]`, and "tag" where `[tag]` names tags.

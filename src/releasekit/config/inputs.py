@@ -5,10 +5,11 @@ Flags, RELEASEKIT_* variables, the keys of releasekit.toml, action.yml and docs/
 come from the annotated fields, or are compared with them by a test.
 """
 
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
 from releasekit.config import values
 from releasekit.config.command import Command
@@ -31,6 +32,7 @@ from releasekit.config.values import (
     Url,
 )
 from releasekit.errors import ConfigError, did_you_mean
+from releasekit.fields import replace
 from releasekit.host.forges import ForgePlace
 from releasekit.host.sandbox import Wanted
 from releasekit.problems import Problem
@@ -149,6 +151,9 @@ class WorkspaceInputs:
             taken_with="workspace",
         ),
     ] = Path(".releasekit")
+
+    def __replace__(self, **changes: Any) -> Self:
+        return dataclasses.replace(self, **changes)
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Self
 
+from msgspec import Struct, field
+
 from releasekit.errors import ConfigError, did_you_mean
+from releasekit.fields import replace
 from releasekit.model import WarningName
 from releasekit.problems import Problem
 from releasekit.text.toml_value import show_toml
@@ -25,8 +27,7 @@ class Level(StrEnum):
     ERROR = "error"
 
 
-@dataclass(frozen=True, slots=True)
-class Levels:
+class Levels(Struct, frozen=True):
     """`given` are those that differ from `warn`; with `strict`, that is `error`."""
 
     given: Mapping[WarningName, Level] = field(default_factory=dict)

@@ -6,14 +6,16 @@ import contextlib
 import errno
 import os
 import re
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import urlsplit
 
+from msgspec import Struct
+
 from releasekit.config.declaration import declared_by
 from releasekit.config.values import Directory, Dist, Name, Url
 from releasekit.errors import ConfigError, PathError, did_you_mean
+from releasekit.fields import replace
 from releasekit.host.ci import FOREIGN_EVENTS
 from releasekit.host.files import checkout_of
 from releasekit.host.output_path import Written, find_link, require_free
@@ -23,12 +25,10 @@ from releasekit.text.escape import clip
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from _typeshed import DataclassInstance
-
     from releasekit.config.declaration import Declaration, EcosystemDeclaration
     from releasekit.config.inputs import Inputs
 
-Own = TypeVar("Own", bound="DataclassInstance")
+Own = TypeVar("Own", bound="Struct")
 # What Linux, macOS and Windows take in one component; and of a path, Linux takes 4,095 bytes, of
 # which this leaves some to what lies below.
 # https://man7.org/linux/man-pages/man0/limits.h.0p.html
@@ -100,8 +100,7 @@ def _find_upload_address(url: str, ecosystem: EcosystemDeclaration) -> str:
     return known[0]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Locations:
+class Locations(Struct, frozen=True, kw_only=True):
     """`inputs` hold everything that was given, wherever; `in_file` are the attributes among them
     that releasekit.toml gave.
     """

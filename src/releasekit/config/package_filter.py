@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from releasekit.errors import ConfigError, UnknownDependency, closest, did_you_mean
+from releasekit.fields import replace
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 from releasekit.problems import Problem
 from releasekit.text.commands import spell
@@ -29,8 +31,7 @@ def matches(package: PackageId, patterns: Iterable[str]) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PackageFilter:
+class PackageFilter(Struct, frozen=True, kw_only=True):
     """Which packages a run is about: those of `only` these ecosystems, or of all `known` ones,
     whose names fit one of `packages` and none of `exclude_packages`, which are globs.
     """

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Self
+
+from msgspec import Struct, field
 
 from releasekit.errors import ConfigError, did_you_mean
 from releasekit.problems import Problem
@@ -18,8 +19,7 @@ MOST: Final = 256
 _SHARD: Final = re.compile(r"([1-9][0-9]{0,2})/([1-9][0-9]{0,2})", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class ShardCounts:
+class ShardCounts(Struct, frozen=True):
     """`everywhere` holds for ecosystems that `of` does not name; 0 where nothing is split."""
 
     everywhere: int = 0
@@ -62,8 +62,7 @@ class ShardCounts:
         return self.of.get(ecosystem, self.everywhere)
 
 
-@dataclass(frozen=True, slots=True)
-class Shard:
+class Shard(Struct, frozen=True):
     """The part `number` of `count`; as text `2/4`."""
 
     number: int = 1

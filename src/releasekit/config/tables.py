@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Final, Literal, Self, get_args, get_origin, get_type_hints
+
+from msgspec import Struct
 
 from releasekit.errors import ConfigError
 from releasekit.text.toml_value import show_toml
@@ -13,8 +14,7 @@ from releasekit.text.toml_value import show_toml
 Reader = Callable[[str, object], object]
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(Struct, frozen=True):
     """What a field of a table is annotated with: `help`, which says in Markdown what it does, and
     the function that reads it, where its type does not say how.
     """
@@ -23,8 +23,7 @@ class Option:
     read: Reader | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OptionTable:
+class OptionTable(Struct, frozen=True, kw_only=True):
     """The table of `ECOSYSTEM`, a key for each field; an empty text or list leaves its default,
     where it is not one that `MAY_BE_EMPTY`. Its keys are known.
     """
@@ -54,13 +53,13 @@ class OptionTable:
         hints = get_type_hints(cls, include_extras=True)
         unset = cls()
         return {
-            each.name.replace("_", "-"): (*get_args(hints[each.name]), getattr(unset, each.name))
-            for each in fields(cls)
+            name.replace("_", "-"): (*get_args(hints[name]), getattr(unset, name))
+            for name in cls.__struct_fields__
         }
 
     @classmethod
     def option_keys(cls) -> tuple[str, ...]:
-        return tuple(option.name.replace("_", "-") for option in fields(cls))
+        return tuple(name.replace("_", "-") for name in cls.__struct_fields__)
 
     @classmethod
     def where(cls) -> str:

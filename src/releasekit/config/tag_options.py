@@ -5,7 +5,6 @@ registries.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final, Literal
 
 from releasekit.config import tables
@@ -48,8 +47,7 @@ def _assets(key: str, value: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TagOptions(OptionTable):
+class TagOptions(OptionTable, frozen=True, kw_only=True):
     ECOSYSTEM: ClassVar[str] = "tag"
 
     name: Annotated[
@@ -67,8 +65,7 @@ class TagOptions(OptionTable):
     at_a_time: Annotated[int, Option("How many tags go with one push; `0`: all.", _at_a_time)] = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnnounceOptions(OptionTable):
+class AnnounceOptions(OptionTable, frozen=True, kw_only=True):
     ECOSYSTEM: ClassVar[str] = "announce"
     MAY_BE_EMPTY: ClassVar[frozenset[str]] = frozenset({"assets"})
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import Struct
 
 from releasekit.errors import closest
 from releasekit.host.forges import NESTED_REPOSITORY, REPOSITORY, ForgePlace
@@ -44,8 +45,7 @@ _SPARSE: Final = "sparse+"
 _URL: Final = re.compile(rf"(?:{re.escape(_SPARSE)})?https?://.")
 
 
-@dataclass(frozen=True, slots=True)
-class Directory:
+class Directory(Struct, frozen=True):
     """A static directory that serves as a registry."""
 
     path: Path
@@ -55,8 +55,7 @@ class Directory:
         return f"{_DIRECTORY}{self.path}"
 
 
-@dataclass(frozen=True, slots=True)
-class Url:
+class Url(Struct, frozen=True):
     """A registry on a server. `only_in` says which file names it where no input does: a file
     need not come from the owner of the credentials, so none are sent there.
     """
@@ -68,8 +67,7 @@ class Url:
         return self.text
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(Struct, frozen=True):
     """A registry that the configuration of the ecosystem's own tool knows by this name."""
 
     text: str
@@ -78,8 +76,7 @@ class Name:
         return self.text
 
 
-@dataclass(frozen=True, slots=True)
-class Dist:
+class Dist(Struct, frozen=True):
     """A directory of files that were built elsewhere, as `label` names it. All of them belong to
     `owner`, an ecosystem or ECOSYSTEM:NAME; to any where it is empty.
     """

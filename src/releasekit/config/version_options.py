@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Final, Literal, get_args
+
+from msgspec import Struct, field
 
 from releasekit.config import tables
 from releasekit.config.tables import Option, OptionTable
@@ -25,16 +26,14 @@ TYPES: Final[Mapping[str, Level]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """`packages` are globs of names, as `exclude-packages` has them."""
 
     packages: tuple[str, ...]
     kind: Kind
 
 
-@dataclass(frozen=True, slots=True)
-class FurtherFile:
+class FurtherFile(Struct, frozen=True):
     """A file that says the version of a package, relative to its directory: in the one group of
     `match`, or as it is where that is None.
     """
@@ -147,8 +146,7 @@ def _groups(key: str, value: object) -> Mapping[str, Group]:
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VersionOptions(OptionTable):
+class VersionOptions(OptionTable, frozen=True, kw_only=True):
     ECOSYSTEM: ClassVar[str] = "version"
 
     changes: Annotated[

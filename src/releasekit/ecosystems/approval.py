@@ -4,8 +4,9 @@ command for it knows about a registry.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
     from releasekit.model import Artifact, Result
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class Waiting(Struct, frozen=True, kw_only=True):
     """What a registry says of a version that waits. `by` has staged it; `tag` is empty without
     dist-tags.
     """
@@ -28,8 +28,7 @@ class Waiting:
     by: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contents:
+class Contents(Struct, frozen=True, kw_only=True):
     """What the files of one version hold: their `names`, and the `scripts` that run on the machine
     of its users, by name.
     """

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from releasekit.errors import ConfigError
 from releasekit.host import durable
@@ -35,8 +36,7 @@ _SUMS: Final = re.compile(r"sha256sums?(?:\.txt)?|.*\.sha256", re.IGNORECASE)
 _SUM: Final = re.compile(r"(?P<digest>[0-9A-Fa-f]{64})(?:[ \t]+\*?(?:\./)?(?P<name>.+))?")
 
 
-@dataclass(frozen=True, slots=True)
-class DistFile:
+class DistFile(Struct, frozen=True):
     """`owner` is what its directory is for: an ecosystem, ECOSYSTEM:NAME, or anything. It is meant
     to have the digest `sha256`, where one stands beside it.
     """

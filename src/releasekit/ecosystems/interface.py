@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import platform
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import IO, TYPE_CHECKING, Literal, Protocol, Self, TypeVar
+
+from msgspec import Struct, field
 
 from releasekit.aio import Resource, uncancellable
 from releasekit.ecosystems.preflight import Preflight
@@ -59,8 +60,7 @@ Standing = Literal["member", "excluded", ""]
 Membership = Callable[["Path"], Standing]
 
 
-@dataclass(frozen=True, slots=True)
-class Roots:
+class Roots(Struct, frozen=True):
     """What manifests tell of a directory before anything is discovered, without a process.
 
     `workspace_at` is None where there is no root of a workspace; `publishable_at` says whether the
@@ -191,8 +191,7 @@ class Staging(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contained:
+class Contained(Struct, frozen=True, kw_only=True):
     """What a built file says of itself: `name`, canonical, and `version` of its package, and what
     that needs of the same workspace.
     """
@@ -238,8 +237,7 @@ class Attesting(Protocol):
         """What is to be signed about a built file; may read it, which blocks."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
+class Trial(Struct, frozen=True, kw_only=True):
     """How the client of an ecosystem resolves one version and all that this needs, with nothing
     executed of any package: a command, in a new directory with these `files`. Of those that are
     `alone`, one runs at a time.
@@ -251,8 +249,7 @@ class Trial:
     alone: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Clients:
+class Clients(Struct, frozen=True, kw_only=True):
     """What the tools of users do with what was published.
 
     `try_out` is how a user gets a package from this registry, which is no directory. Downloads go
@@ -337,8 +334,7 @@ class Composition:
         return ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenVersions:
+class WrittenVersions(Struct, frozen=True, kw_only=True):
     """`by_tag` are the packages whose version stands in no file, as their tag says it. `moved` are
     those that got a version along with others, without a decision; they may be of any ecosystem.
     """
@@ -496,8 +492,7 @@ async def list_warnings(
     return await uncancellable(asyncio.to_thread(lambda: list(find(package, artifacts))))
 
 
-@dataclass(frozen=True, slots=True)
-class Discovery:
+class Discovery(Struct, frozen=True):
     """An ecosystem and a registry that can be used, before anybody has looked what there is."""
 
     ecosystem: Ecosystem[Workspace]
@@ -526,8 +521,7 @@ class Discovery:
         return self
 
 
-@dataclass(frozen=True, slots=True)
-class Services:
+class Services(Struct, frozen=True):
     """What every target shares for the length of one run.
 
     `environment` is the snapshot taken at the start, secrets removed. Hosts that are `insecure`

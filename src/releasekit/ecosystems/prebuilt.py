@@ -7,12 +7,14 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from copy import copy
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from releasekit.ecosystems.dist_files import collect_files, dist_error, refuse_other_bytes
 from releasekit.ecosystems.shared.artifacts import digests
 from releasekit.errors import PackageError, PlanError, did_you_mean
+from releasekit.fields import replace
 from releasekit.host import durable
 from releasekit.model import Artifact, Dependency, Package, PackageId
 from releasekit.problems import Problem
@@ -83,8 +85,7 @@ def _with_prebuilt(
     return completed
 
 
-@dataclass(frozen=True, slots=True)
-class CompletedWorkspace:
+class CompletedWorkspace(Struct, frozen=True):
     """Implements `interface.Workspace` around another one, which builds what did not come."""
 
     packages: tuple[Package, ...]
@@ -108,8 +109,7 @@ class CompletedWorkspace:
         return built
 
 
-@dataclass(slots=True)
-class _Found:
+class _Found(Struct):
     """The files of one ecosystem, by package and filename, and what they need."""
 
     ecosystem: str

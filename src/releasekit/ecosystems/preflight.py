@@ -4,8 +4,9 @@ whom it trusts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, Self
+
+from msgspec import Struct, field
 
 from releasekit.errors import Denied, Rejected
 
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
     Planned = Sequence[PlannedPackage]
 
 
-@dataclass(frozen=True, slots=True)
-class RightsFound:
+class RightsFound(Struct, frozen=True):
     """`denied` are the packages that a registry would surely not let this run publish, and why;
     `note` is a sentence on what is doubtful or not known, or empty.
     """
@@ -47,8 +47,7 @@ class Rights(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class Publisher:
+class Publisher(Struct, frozen=True):
     """The jobs of a workflow, a file of `repository`, which is OWNER/NAME at github.com; those of
     any environment where that is empty.
     """
@@ -69,8 +68,7 @@ class Publisher:
         return is_same and self.environment.lower() in {"", job.environment.lower()}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrustState:
+class TrustState(Struct, frozen=True, kw_only=True):
     """Whom a registry trusts with a package, which may be new to it; `unknown` is why that is not
     known, and it is `hidden` where the registry tells nobody, or nobody but a person.
     """
@@ -94,8 +92,7 @@ class Trust(Protocol):
         """Return what a person does for all packages, and the page or command for this one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preflight:
+class Preflight(Struct, frozen=True, kw_only=True):
     """`rights` is None where a registry says nothing of a login, as a directory, and `trust` where
     it has no trusted publishing, as far as is known. `is_new` tells whether it lacks a package that
     was looked up, whatever the version; None where that means nothing.

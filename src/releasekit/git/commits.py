@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import secrets
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from releasekit.errors import CommandFailed, ConfigError
 from releasekit.git.objects import Signature
@@ -33,8 +34,7 @@ _LOG: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(Struct, frozen=True):
     """`subject` is the first line of its message, `author` the name."""
 
     id: str
@@ -42,8 +42,7 @@ class Commit:
     author: str
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(Struct, frozen=True):
     """What a commit has under a path: its mode, as `100755`, and the id of its blob."""
 
     mode: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from releasekit.errors import CommandFailed, Denied
 from releasekit.git.remote import explain, parse_ref
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     from releasekit.http.credentials import Secret
 
 
-@dataclass(frozen=True, slots=True)
-class ForgeRepository:
+class ForgeRepository(Struct, frozen=True):
     """The one at `url`. What it has and the clone lacks comes into a repository of our own at
     `place`: a build can write settings of the clone, and those would say where the token goes.
     `settings` tell those of the user as they were before any build. What is asked of it is tried

@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import zlib
 from bisect import bisect
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import Struct
 
 from releasekit.host import durable
 
@@ -32,8 +33,7 @@ _MAX_OBJECTS: Final = 10_000
 _PIECE_BYTES: Final = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Object:
+class Object(Struct, frozen=True):
     kind: Kind
     content: bytes
 
@@ -44,16 +44,14 @@ class Object:
         return hashlib.sha1(raw, usedforsecurity=False).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class TreeEntry:
+class TreeEntry(Struct, frozen=True):
     """One line of a tree; `mode` as git stores it, without a leading zero."""
 
     mode: str
     id: str
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(Struct, frozen=True):
     """Who and when (seconds since 1970, UTC)."""
 
     name: str
@@ -86,8 +84,7 @@ def make_tag(name: str, on: str, by: Signature, message: str) -> Object:
     return Object("tag", text.encode())
 
 
-@dataclass(frozen=True, slots=True)
-class TagBundle:
+class TagBundle(Struct, frozen=True):
     """A tag, and the objects it needs besides those of the commit `prerequisite`."""
 
     name: str

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from releasekit.errors import (
     CommandFailed,
@@ -97,8 +98,7 @@ _GITLAB_REFUSED: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteTag:
+class RemoteTag(Struct, frozen=True):
     """`object` is what the tag names there; `commit` what that leads to, the same for a lightweight
     tag.
     """

@@ -11,10 +11,11 @@ import asyncio
 import contextlib
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
+
+from msgspec import Struct
 
 from releasekit.aio import gather_all
 from releasekit.errors import CommandFailed, PathError, PlanError, Rejected
@@ -82,8 +83,7 @@ _MAX_SHALLOW_BYTES: Final = 4 * 1024 * 1024
 _MAX_SHOWN: Final = 200
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(Struct, frozen=True):
     """One setting, as `git config --list --show-scope` has it."""
 
     scope: str
@@ -91,8 +91,7 @@ class _Entry:
     value: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Snapshot:
+class _Snapshot(Struct, frozen=True):
     """`remotes` is as `git remote --verbose` has it; `refusal` says why nothing may log in."""
 
     entries: tuple[_Entry, ...]

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 from releasekit.errors import CommandFailed
 from releasekit.git.commits import parse_id
@@ -86,8 +87,7 @@ async def find_versions(
     return found
 
 
-@dataclass(slots=True, eq=False)
-class _Walk:
+class _Walk(Struct, eq=False):
     """One package on its way back: `at` is the index of the last change that it has passed, and
     `first`, in the end, the commit that its version begins with.
     """
@@ -147,8 +147,7 @@ class _Walk:
         return True
 
 
-@dataclass(slots=True, eq=False)
-class _Line:
+class _Line(Struct, eq=False):
     """The first-parent line from `start` on, as far as it is listed: its commits, the newest first,
     and of each path of today the changes, as the index of the commit and the object it had before.
     """

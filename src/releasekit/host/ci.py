@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, Self
 from urllib.parse import quote, urlsplit
 
+from msgspec import Struct
+
+from releasekit.fields import replace
 from releasekit.host.files import read_head
 from releasekit.host.forges import (
     API,
@@ -115,8 +117,7 @@ _TRUE: Final = frozenset({"1", "t", "true"})
 _MAX_EVENT_BYTES: Final = 32 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class Origin(Struct, frozen=True, kw_only=True):
     """Where a run takes place. `project` is what a heading calls what is released, `repository` the
     page of its sources at a forge of the kind `forge`, and `run_url` that of the workflow run; both
     may be empty.
@@ -132,8 +133,7 @@ class Origin:
         return Pages(self.forge, self.repository)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PullRequest:
+class PullRequest(Struct, frozen=True, kw_only=True):
     """`commit` is the newest of its `branch`, in a `repository` that may be another than the one it
     is to be merged `into`, on top of the commit `base`, the newest of the branch `target`; both are
     OWNER/NAME. All of it may be somebody else's text.
@@ -149,8 +149,7 @@ class PullRequest:
     target: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CI:
+class CI(Struct, frozen=True, kw_only=True):
     """The CI that this process runs on. `server` and `api` are those of its forge, `repository` is
     OWNER/NAME there, `forge` all of that as one value, and `checkout` the directory of the sources;
     all but `server` and `api` may be empty. A laptop may give the addresses of a GitHub, too.

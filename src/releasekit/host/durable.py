@@ -13,8 +13,9 @@ import errno
 import hashlib
 import os
 import secrets
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
+
+from msgspec import Struct
 
 from releasekit.host.folder import Folder
 
@@ -30,8 +31,7 @@ MAX_DEPTH: Final = 100
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attributes:
+class Attributes(Struct, frozen=True, kw_only=True):
     """Mode and owner of a file."""
 
     mode: int

@@ -5,9 +5,10 @@ page, or empty where there is none to link to.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import quote, urlsplit
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from releasekit.announced import ForgeKind
@@ -37,8 +38,7 @@ _FILES: Final[dict[ForgeKind, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForgePlace:
+class ForgePlace(Struct, frozen=True, kw_only=True):
     """A repository at a forge. `server` is like https://codeberg.org, `repository` OWNER/NAME, or
     GROUP/…/PROJECT of a GitLab.
     """
@@ -105,8 +105,7 @@ class ForgePlace:
         return f"{self.kind}:{self.page}"
 
 
-@dataclass(frozen=True, slots=True)
-class Pages:
+class Pages(Struct, frozen=True):
     """Those of a repository, whose own page is `repository`; all are empty where that is."""
 
     kind: ForgeKind

@@ -15,9 +15,10 @@ import shutil
 import signal
 import time
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self, TypeVar
+
+from msgspec import Struct
 
 from releasekit.aio import GroupClosed, Resource, uncancellable
 from releasekit.errors import CommandFailed, PathError, PlanError
@@ -31,8 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KillSchedule:
+class KillSchedule(Struct, frozen=True, kw_only=True):
     """How many seconds a group has to obey each of the signals that end it, and how many the rest
     of it then has to let go of its pipes.
     """
@@ -95,8 +95,7 @@ class Printed(str):
         return [self.parse(function, row) for row in self.split(end) if row]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Completed:
+class Completed(Struct, frozen=True, kw_only=True):
     """A child that ended with status 0. `stdout` is empty when the output went to a log."""
 
     stdout: Printed

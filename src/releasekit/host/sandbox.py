@@ -14,11 +14,13 @@ import pwd
 import re
 import shutil
 import sys
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
+from msgspec import Struct
+
 from releasekit.errors import ConfigError
+from releasekit.fields import replace
 from releasekit.host import durable
 from releasekit.host.ci import TEMPORARY
 from releasekit.problems import Problem
@@ -73,8 +75,7 @@ _APART: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Cache:
+class Cache(Struct, frozen=True):
     """Where `tool` keeps what it has downloaded: in `default`, unless a variable of this name says
     otherwise, by this `option` among others if there is one; of that directory only what lies
     `below`, directories with a slash at the end. For a JVM, ~ is the home directory `of_the_user`,
@@ -112,8 +113,7 @@ class Cache:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sandbox:
+class Sandbox(Struct, frozen=True, kw_only=True):
     """`words` say what holds for builds, as plans and reports have it. With an `abi` of 0 there is
     none, if only because the system is `lacking` one; else children write below `places`, which are
     without links.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
+
+from msgspec import Struct
 
 from releasekit.host.ci import HARMLESS
 from releasekit.host.secret_encodings import secrets_in
@@ -54,8 +55,7 @@ _OVERRULED: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolVariables:
+class ToolVariables(Struct, frozen=True, kw_only=True):
     """What tools have variables for, besides what every program may see: names as regular
     expressions. Those that match `hidden` are withheld even when they are asked for.
     """

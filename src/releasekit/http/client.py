@@ -10,12 +10,12 @@ import os
 import random
 import re
 import ssl
-from dataclasses import dataclass, field
 from http.cookiejar import CookieJar
 from typing import TYPE_CHECKING, TypeVar, cast
 from urllib.request import getproxies
 
 import httpx
+from msgspec import Struct, field
 
 from releasekit import __version__
 from releasekit.aio import in_time
@@ -102,8 +102,7 @@ class _NoCookies(CookieJar):
         """Nothing is kept, and the headers are not even parsed."""
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
+class RetryPolicy(Struct, frozen=True):
     """How often and how long a read is tried: up to `max_retries` more times, but never beyond
     `deadline_s` after the start of the call (its `task-timeout`), pauses included, nor for longer
     than `patience` has. `redact` is for what a server says.
@@ -115,11 +114,7 @@ class RetryPolicy:
     circuit: Circuit | None = None
     patience: WaitBudget = PATIENT
     redact: Callable[[str], str] = str
-    rng: random.Random = field(
-        default_factory=random.Random,  # noqa: S311 (spreads requests, guards nothing)
-        repr=False,
-        compare=False,
-    )
+    rng: random.Random = field(default_factory=random.Random)  # noqa: S311 (spreads requests, guards nothing)
 
 
 async def retry(attempt: Callable[[], Awaitable[T]], policy: RetryPolicy) -> T:

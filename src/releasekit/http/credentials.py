@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hmac
 import re
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NoReturn
+
+from msgspec import Struct
 
 from releasekit.errors import ConfigError
 from releasekit.host.scrub import Redactor
@@ -77,8 +78,7 @@ class Secret:
         raise TypeError("a Secret is not written down")
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """The environment as it was at the start: read once, never written."""
 
     environment: Mapping[str, str]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from releasekit.errors import Transient
 from releasekit.http.answers import check, message_of, retry_after
@@ -26,8 +27,7 @@ _UNNAMED_S: Final = 60.0
 _SECONDARY: Final = "secondary rate limit"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForgeApi:
+class ForgeApi(Struct, frozen=True, kw_only=True):
     """The one at `api`, and a `token` of the job, or of somebody else who may do what is asked for,
     which goes to the API's own origin alone; by http only to hosts that are `insecure`.
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -37,8 +36,7 @@ def tokens_for(api: str) -> tuple[str, ...]:
     return _TOKENS if api == API else _ENTERPRISE_TOKENS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GitHub(ForgeApi):
+class GitHub(ForgeApi, frozen=True, kw_only=True):
     """The token also goes to where this GitHub takes uploads."""
 
     def at(self, path: str) -> httpx.URL:

@@ -9,8 +9,9 @@ import math
 import re
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
+
+from msgspec import Struct
 
 from releasekit.attested import Obstacle
 from releasekit.errors import Denied, Transient
@@ -171,8 +172,7 @@ class AskedTokens:
         """Each one that is fetched is new."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Given:
+class _Given(Struct, frozen=True):
     """The token of a variable."""
 
     variable: str
@@ -280,8 +280,7 @@ def text_of(response: httpx.Response, key: str) -> str | None:
     return value if value.isascii() and value.isprintable() else None
 
 
-@dataclass(frozen=True, slots=True)
-class Minted:
+class Minted(Struct, frozen=True):
     """A token that a registry made for this run; `lifetime_s` from now."""
 
     token: Secret

@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import httpx
+from msgspec import Struct, field
 
 from releasekit.http.answers import is_passing
 from releasekit.spent import PauseEvent, RequestEvent
@@ -41,8 +41,7 @@ _TOLD_BEFORE: Final = frozenset({"rate-limit", "retry"})
 _NOTICEABLE_S: Final = 0.05
 
 
-@dataclass(slots=True)
-class Counters:
+class Counters(Struct):
     """Bytes of bodies: sent, as they were handed to a connection; received, before unpacking."""
 
     requests: int = 0
@@ -51,8 +50,7 @@ class Counters:
     retries: int = 0
 
 
-@dataclass(slots=True)
-class Metrics:
+class Metrics(Struct):
     """The counters of one command; `rest` counts requests for no package, as those for tokens are.
     `watch` gets each event as it happens, in seconds since `began_s`, on the clock of the loop.
     """

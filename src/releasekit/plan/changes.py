@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec import Struct
 
 from releasekit.errors import CommandFailed
 from releasekit.git.commits import parse_id, parse_ref_name
@@ -26,8 +27,7 @@ _JOINTS: Final = frozenset(joint for joint in OWN_TAGS if len(joint) == 1)
 _NOTES: Final = re.compile(r"(?:copying|licen[cs]e|notice|readme)(?:\..*)?", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Revision:
+class Revision(Struct, frozen=True):
     """A state of the sources, as git and as a reader know it."""
 
     id: str

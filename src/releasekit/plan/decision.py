@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from releasekit.model import SENT, Action, Artifact, Published
 from releasekit.report.text import few
@@ -39,8 +40,7 @@ _BROUGHT: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """Our artifacts beside what a registry shows: names it lacks, names whose bytes differ."""
 
     missing: tuple[str, ...]

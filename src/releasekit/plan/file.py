@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
+from msgspec import Struct
+
 from releasekit.errors import ConfigError, PlanError
+from releasekit.fields import replace
 from releasekit.host.files import read_file
 from releasekit.model import (
     SENT,
@@ -35,8 +37,7 @@ if TYPE_CHECKING:
 MAX_BYTES = 32 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class PlanFile:
+class PlanFile(Struct, frozen=True):
     """What was planned: the sources, and each package with its fingerprint, in publish order."""
 
     path: Path

@@ -5,9 +5,9 @@ middle of a release is no time to find out.
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from releasekit.fields import replace
 from releasekit.model import SENT, PackageWarning, WarningName
 from releasekit.report.plans import place
 from releasekit.report.text import minutes

@@ -13,9 +13,10 @@ import posixpath
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from releasekit.ecosystems.shared.packed import is_irrelevant
 from releasekit.errors import CommandFailed, ConfigError, PathError
@@ -51,8 +52,7 @@ _COMPILED_IN: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tree:
+class Tree(Struct, frozen=True, kw_only=True):
     """What git has below a root, by sorted names relative to it, with the files of submodules that
     are checked out. `missing` are the other submodules, and `sparse` files that a sparse checkout
     leaves out. Among `files`, those submodules end with a slash: nothing is known of theirs.

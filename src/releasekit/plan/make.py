@@ -6,17 +6,18 @@ import asyncio
 import hashlib
 import json
 from collections import defaultdict
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress
 from typing import TYPE_CHECKING, Final
 
 import httpx
+from msgspec import Struct
 
 from releasekit.aio import gather_all
 from releasekit.config.levels import Level
 from releasekit.config.package_filter import with_extra
 from releasekit.errors import ConfigError, Cycle, ManifestError, PlanError, join_errors, map_all
+from releasekit.fields import replace
 from releasekit.graph import DependencyGraph, levels_above, reachable
 from releasekit.host.files import read_file
 from releasekit.http.origins import is_insecure
@@ -69,8 +70,7 @@ if TYPE_CHECKING:
     from releasekit.state.journal import History, HistoryEntry
 
 
-@dataclass(frozen=True, slots=True)
-class Survey:
+class Survey(Struct, frozen=True):
     """What lies below the root, whether discovery finds it or not, and a note about it. `unread` is
     what of it nobody knows to be a package, and `tree` what git has there.
     """

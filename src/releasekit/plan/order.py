@@ -4,10 +4,10 @@ cycle, as the ecosystems' own tools publish it too.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import Cycle
+from releasekit.fields import replace
 from releasekit.graph import DependencyGraph, rings, without_cycles
 from releasekit.model import Dependency, DependencyKind
 from releasekit.report.text import few

@@ -7,13 +7,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from msgspec import Struct
 
 from releasekit.config.package_filter import matches
 from releasekit.ecosystems.shared.documents import table_in
 from releasekit.errors import ConfigError, PlanError
+from releasekit.fields import replace
 from releasekit.host.files import is_file, read_parsed
 from releasekit.model import MAX_MANIFEST_BYTES, DependencyKind
 from releasekit.plan.unlisted_packages import write_list
@@ -72,8 +74,7 @@ _PRERELEASES: Final = frozenset({"branches", "prerelease"})
 Document = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Unread:
+class Unread(Struct, frozen=True):
     """A `setting` of a `file` that says what `line` would say below `[version]`, or in its place
     some `advice`, also on a line that stands elsewhere. It is `refused` where versions would
     certainly be others.
@@ -92,8 +93,7 @@ class Unread:
         return self.key or ("" if self.advice else self.line.partition(" = ")[0])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deciding:
+class Deciding(Struct, frozen=True, kw_only=True):
     """What versions are about to be decided for; `excluded` are the globs that leave others out,
     and `given` the inputs that are, by attribute.
     """

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
 from releasekit.attested import COMPLETE, Obstacle
 from releasekit.errors import PlanError
+from releasekit.fields import replace
 from releasekit.model import SENT
 from releasekit.problems import Problem
 from releasekit.provenance.conditions import NO_JOB

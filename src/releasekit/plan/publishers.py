@@ -5,10 +5,11 @@ publishers race for each version: what one of them has uploaded, the other takes
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.errors import ConfigError
@@ -67,8 +68,7 @@ _OWN_COMMAND: Final = re.compile(r"\breleasekit(?:-action)? +publish\b")
 _CALLED: Final = re.compile(r"[^./][^@]*/\.github/workflows/[^@]*(?:publish|release)[^@]*@.+")
 
 
-@dataclass(frozen=True, slots=True)
-class Publisher:
+class Publisher(Struct, frozen=True):
     """A workflow, by the name of its file, and what starts it. `steps` say what publishes, with its
     job; or `unread` is why that is not known.
     """

@@ -5,7 +5,6 @@ run names every token that is missing or wrong.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +17,7 @@ from releasekit.errors import (
     UnnamedRegistry,
     join_errors,
 )
+from releasekit.fields import replace
 from releasekit.http.traffic import attribute_to
 from releasekit.model import Action, Staged
 

@@ -4,12 +4,12 @@ the first upload: a registry that refuses the last package of a release has publ
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
 from releasekit.ecosystems.preflight import RightsFound
 from releasekit.errors import PlanError, Transient, join_errors
+from releasekit.fields import replace
 from releasekit.model import SENT
 from releasekit.problems import Problem
 from releasekit.report.text import few, without_name

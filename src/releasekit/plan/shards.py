@@ -9,11 +9,13 @@ al., https://doi.org/10.1109/71.993206. Then packages move to where most of thei
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
 from releasekit.errors import ConfigError
+from releasekit.fields import replace
 from releasekit.graph import DependencyGraph, rings
 from releasekit.host import durable
 from releasekit.model import Action
@@ -141,8 +143,7 @@ def partition(
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _Units:
+class _Units(Struct, frozen=True):
     """What is placed as one: mostly a package, or all packages of a cycle. In `order`, what is
     needed comes first.
     """

@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import hashlib
 from collections import deque
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from releasekit.aio import gather_all
 from releasekit.errors import CommandFailed
@@ -37,8 +38,7 @@ _STATUS: Final = (
 _MOST_COMMITS: Final = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Checkout:
+class Checkout(Struct, frozen=True):
     """`commit` is what is checked out, empty outside git. `+dirty.` and a hash follow it where
     there are `uncommitted` files: tracked ones that differ from it, and untracked ones that git
     does not ignore, by sorted names relative to the root.

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct, field
+
 from releasekit.errors import CommandFailed
+from releasekit.fields import replace
 from releasekit.git.commits import Commits
 from releasekit.git.versions import find_versions
 from releasekit.host.files import repository_of
@@ -29,8 +31,7 @@ if TYPE_CHECKING:
 _INHERITED: Final = ("what its manifest takes from the workspace",)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
+class Changes(Struct, frozen=True, kw_only=True):
     """What no commit or no version has: files, by names relative to the directory of the package,
     or to the root where they lie elsewhere.
 
@@ -173,8 +174,7 @@ async def _find_committed(
     return changed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Sources:
+class _Sources(Struct, frozen=True, kw_only=True):
     """The files of a workspace by its packages, and by those that others are compiled into."""
 
     root: Path

@@ -10,10 +10,11 @@ import json
 import os.path
 import re
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 from releasekit.config.values import Directory
 from releasekit.ecosystems import folders
@@ -69,8 +70,7 @@ _BESIDE: Final = re.compile(
 _FOREIGN: Final = frozenset({"node_modules", "vendor", "third_party", "target", "dist", "build"})
 
 
-@dataclass(frozen=True, slots=True)
-class NestedPackages:
+class NestedPackages(Struct, frozen=True):
     """A workspace below the root, or a package in no workspace. `where` is its directory, relative
     to the root; `packages` are the directories of those that may be published, absolute.
     """
@@ -81,8 +81,7 @@ class NestedPackages:
     is_workspace: bool
 
 
-@dataclass(frozen=True, slots=True)
-class UnreadManifest:
+class UnreadManifest(Struct, frozen=True):
     """A file that could be a package, and `why` that is not known, which names it."""
 
     ecosystem: str
@@ -395,8 +394,7 @@ def _is_broken(path: Path) -> bool:
     return os.path.islink(path) and not files.exists(path)  # noqa: PTH114 (Path.is_link raises)
 
 
-@dataclass(slots=True)
-class _Unclaimed:
+class _Unclaimed(Struct):
     """The directories with a manifest, below `root`, that no workspace has claimed yet, and why
     those that could not be read are `unread`.
     """

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import defaultdict
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from releasekit.aio import gather_all
 from releasekit.errors import PlanError
+from releasekit.fields import replace
 from releasekit.git.commits import Commits
 from releasekit.host.files import repository_of
 from releasekit.model import SENT, Action, DependencyKind, PackageWarning, WarningName

@@ -4,8 +4,9 @@ goes by what the clients of its registry take.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from releasekit.errors import PlanError, map_all
 from releasekit.model import ASKED_BY_NOBODY, DependencyKind, PackageWarning, WarningName
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
 _NOT_ALWAYS = frozenset({DependencyKind.OPTIONAL, DependencyKind.PEER, DependencyKind.EXTRA})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WithdrawnNeed:
+class WithdrawnNeed(Struct, frozen=True, kw_only=True):
     """What `package` needs of its repository, in a version that was withdrawn. It is `fatal` where
     clients cannot install the package at all; `consequence` ends a sentence about that.
     """

@@ -6,8 +6,9 @@ https://github.com/sigstore/protobuf-specs/blob/main/protos/sigstore_bundle.prot
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
+
+from msgspec import Struct
 
 from releasekit.attested import Attestation
 from releasekit.errors import BuildFailed
@@ -37,8 +38,7 @@ MAX_BYTES: Final = 4 * 1024 * 1024
 MAX_VALUES: Final = 100_000
 
 
-@dataclass(frozen=True, slots=True)
-class Bundle:
+class Bundle(Struct, frozen=True):
     """`document` is the bundle, and the rest is read off it, unchecked: `payload` is what was
     signed, `statement` the same parsed, and `certificate` DER.
     """

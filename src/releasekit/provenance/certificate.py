@@ -6,7 +6,6 @@ https://github.com/sigstore/fulcio/blob/main/docs/certificate-specification.md
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
 from cryptography import x509
@@ -14,6 +13,7 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from msgspec import Struct
 
 from releasekit.errors import Rejected
 from releasekit.http.origins import describe_request
@@ -39,8 +39,7 @@ class NotVerified(ValueError):
     """
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(Struct, frozen=True):
     """A key and its certificate. The same statement gets the same signature, so that the log knows
     an entry again whose answer was lost.
     """
@@ -135,8 +134,7 @@ _FIRST_DER: Final = 8
 _UTF8_STRING: Final = 0x0C
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claims:
+class Claims(Struct, frozen=True, kw_only=True):
     """The job that signed: `workflow_uri` is the file of its workflow with the ref, which may be
     elsewhere than the file that has the steps; `repository` is a URL. `event` has started the
     run, at `ref`.

@@ -5,9 +5,10 @@ says where, what it is, and what it has to be.
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from releasekit.text.escape import clip, visible
 
@@ -20,8 +21,7 @@ _MAX_DIGITS: Final = 19
 _MAX_SHOWN: Final = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """`value` stands at `path` of the document that it is a part of."""
 
     value: object

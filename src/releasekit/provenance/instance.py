@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 import httpx
+from msgspec import Struct
 
 from releasekit.errors import ConfigError, Unreadable
 from releasekit.host.files import read_file
@@ -36,8 +36,7 @@ _API_VERSION: Final = 1
 _SIGNING_TYPE: Final = "application/vnd.dev.sigstore.signingconfig.v0.2+json"
 
 
-@dataclass(frozen=True, slots=True)
-class Instance:
+class Instance(Struct, frozen=True):
     """The URLs of its certificate authority and of its transparency log."""
 
     authority: httpx.URL

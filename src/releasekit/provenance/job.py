@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, Self
+
+from msgspec import Struct, field
 
 from releasekit.host.forges import page_of_run
 from releasekit.http.identity import read_claims
@@ -33,8 +34,7 @@ _VARIABLES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class Job(Struct, frozen=True, kw_only=True):
     """What the claims of its ID token say. `server` is like https://github.com, `repository` may
     have more than two parts at GitLab, `visibility` is that of the repository, `runner_environment`
     "github-hosted", "gitlab-hosted" or "self-hosted", and `environment` is empty for a job that

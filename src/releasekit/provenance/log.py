@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx
+from msgspec import Struct
 
 from releasekit.errors import Rejected, Transient
 from releasekit.http.origins import describe_request, same_origin
@@ -31,8 +31,7 @@ _IS_THERE: Final = 409
 _MAX_NUMBER: Final = 2**63
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Signed:
+class Signed(Struct, frozen=True, kw_only=True):
     """A statement, its signature, and the certificate of the key in PEM."""
 
     statement: bytes
@@ -48,8 +47,7 @@ class Signed:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """`document` is as bundles hold it: numbers are text, bytes are base64."""
 
     document: dict[str, Any]

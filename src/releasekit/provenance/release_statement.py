@@ -6,13 +6,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
+
+from msgspec import Struct
 
 from releasekit.aio import gather_all, uncancellable
 from releasekit.attested import ReleaseStatement
 from releasekit.errors import BuildFailed, ConfigError, PackageError, Rejected, Transient
+from releasekit.fields import replace
 from releasekit.host import durable
 from releasekit.host.forges import page_of_attestations
 from releasekit.http.client import RetryPolicy, retry
@@ -199,8 +201,7 @@ async def send_to_github(
     return replace(statement, url=page_of_attestations(job.repository_url, number))
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
+class _Kept(Struct, frozen=True):
     """The attestations that GitHub keeps at `place`. Each call is one attempt. Raises Transient,
     Denied, Rejected.
     """

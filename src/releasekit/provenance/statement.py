@@ -6,9 +6,10 @@ https://github.com/in-toto/attestation/blob/main/spec/v1/statement.md
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,8 +37,7 @@ _NPM_GITLAB_BUILD_TYPE: Final = "https://github.com/npm/cli/gitlab/v0alpha1"
 _NPM_URL: Final = "pkg:npm/"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class Subject(Struct, frozen=True, kw_only=True):
     """A file: its name, or its package URL where a registry wants one, and its digests in hex, by
     the name of the algorithm.
     """

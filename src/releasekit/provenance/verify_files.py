@@ -7,11 +7,11 @@ import hashlib
 import os
 import re
 from collections import defaultdict
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
+from msgspec import Struct, field
 from packaging.utils import (
     InvalidSdistFilename,
     InvalidWheelFilename,
@@ -47,8 +47,7 @@ ALGORITHMS: Final = ("sha256", "sha512")
 _PIECE_BYTES: Final = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verified:
+class Verified(Struct, frozen=True, kw_only=True):
     """What a bundle says, and who says so; the log has it as entry `log_index`."""
 
     claims: Claims
@@ -60,8 +59,7 @@ class Verified:
         return any(each.covers(filename, digests) for each in self.subjects)
 
 
-@dataclass(frozen=True, slots=True)
-class Signers:
+class Signers(Struct, frozen=True):
     """Who is believed: jobs of one `repository` (OWNER/NAME at github.com, or the page of one at a
     GitLab) and, where these say so, of one workflow (the name of its file, or of GitLab the path),
     ref and event. `check` says which job has signed a bundle, and raises NotVerified for one that
@@ -124,8 +122,7 @@ class Signers:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """Of one file: `verified` is None where `reason` says why it is not."""
 
     name: str
@@ -134,8 +131,7 @@ class Outcome:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(Struct, frozen=True):
     """What is said about several files: `sound` is to be believed, and each of `broken` not, for a
     reason.
     """
@@ -144,8 +140,7 @@ class Release:
     broken: tuple[Outcome, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(Struct, frozen=True):
     """`name` may have directories in it. `bundles` lie beside it, and `broken` says what is wrong
     with something there. `sums` are what files of checksums say, by their names.
     """
@@ -368,8 +363,7 @@ _TARBALLS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(Struct, frozen=True):
     """Where something is said about a file."""
 
     attestations: httpx.URL
@@ -454,8 +448,7 @@ _SUM: Final = re.compile(r"(?P<digest>[0-9A-Fa-f]{64})[ \t]+\*?(?:\./)?(?P<name>
 _MAX_SUMS_BYTES: Final = 4 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Folder:
+class Folder(Struct, frozen=True):
     """`paths` are the files to verify, `statements` those with release statements, at any depth.
     `sums` maps the name of each file of checksums to what it says: a name, or a path relative to
     `root`, to SHA-256; `there` has all such names and paths.

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct, field
 
 from releasekit.aio import gather_all, in_time, uncancellable
 from releasekit.attested import bundle_name, unfinished_name
 from releasekit.ecosystems.shared.artifacts import no_place
 from releasekit.errors import Transient
+from releasekit.fields import replace
 from releasekit.host import durable
 from releasekit.http.traffic import wait_for_turn
 from releasekit.problems import Problem
@@ -46,8 +48,7 @@ class Signing(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class Attestations:
+class Attestations(Struct):
     """Those of the files of packages. `limit_s` is how long one attempt at a package may take."""
 
     targets: Mapping[str, Target]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 from releasekit.errors import (
     BuildFailed,
@@ -13,6 +14,7 @@ from releasekit.errors import (
     ReleasekitError,
     Undecided,
 )
+from releasekit.fields import replace
 from releasekit.graph import reachable
 from releasekit.model import (
     SENT,
@@ -44,8 +46,7 @@ _NEVER_SENT: Final = frozenset({Action.REFUSE, Action.AWAIT})
 _OF_ANOTHER: Final = frozenset({Problem.BLOCKED, Problem.GOES_TOGETHER, Problem.WAITS_FOR_APPROVAL})
 
 
-@dataclass(slots=True, kw_only=True)
-class PackageRun:
+class PackageRun(Struct, kw_only=True):
     """One package during a run; only the task at work on the package changes it.
 
     `ambiguity` says why it is unclear whether the registry took our bytes; it is empty when nothing

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from releasekit.aio import gather_all, in_time
 from releasekit.errors import (
@@ -66,8 +67,7 @@ if TYPE_CHECKING:
     from releasekit.state.journal import Journal
 
 
-@dataclass(kw_only=True, eq=False)
-class Phases:
+class Phases(Struct, kw_only=True, eq=False, dict=True):
     """Each may be called again after any failure, and after a restart; once the run is `stopped`,
     none is. It `may_upload` from `hold` on.
     """

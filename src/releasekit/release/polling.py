@@ -7,8 +7,9 @@ import contextlib
 import itertools
 import math
 from collections import defaultdict
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 from releasekit.aio import growing_pauses, in_time
 from releasekit.errors import BuildFailed, DigestMismatch, PackageError, Transient, Undecided
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
 BY_HAND = "It is published, and no later run does this again: do the rest of it by hand."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Polling:
+class Polling(Struct, frozen=True, kw_only=True):
     """How a registry is asked whether it shows a package: at once, then with pauses that grow from
     the first to the longest, and when it should, as far as others of the run have told. It is
     asked for `ambiguity_window_s` when the upload ended without an answer, and once more, for
@@ -51,8 +51,7 @@ class Polling:
 POLLING = Polling()
 
 
-@dataclass(slots=True)
-class Lookups:
+class Lookups(Struct):
     """Asks the registries, and keeps `published` and `visible` of each run up to date; a package is
     asked for during `patience_s`, by the clock `now_s`.
     """
@@ -203,8 +202,7 @@ _EARLIER: Final = 0.8
 _SPREAD: Final = 0.618034
 
 
-@dataclass(slots=True)
-class Lag:
+class Lag(Struct):
     """Of one registry in one run: packages were not there `hidden_s` after their upload, and were
     `shown_s` after it, which is 0 while none has kept us waiting.
     """

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 from releasekit.aio import growing_pauses
 from releasekit.errors import PackageError, ReleasekitError
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
     from releasekit.release.polling import Lookups
 
 
-@dataclass(slots=True, kw_only=True)
-class _Awaited:
+class _Awaited(Struct, kw_only=True):
     """One package. `unmet` is what it needs itself, as far as that is known here, and what is not
     there yet: until it is, no task asks for the package. `never` says why it will not come.
     """

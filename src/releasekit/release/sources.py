@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
+
+from msgspec import Struct
 
 from releasekit.errors import PathError
 from releasekit.host import durable
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
     from releasekit.model import Package, PackageId, Plan
 
 
-@dataclass(frozen=True, slots=True)
-class _Stamp:
+class _Stamp(Struct, frozen=True):
     """A manifest as planned. `facts` are what changes with every write or replacement."""
 
     facts: tuple[int, ...]

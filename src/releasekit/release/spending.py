@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
+from releasekit.fields import replace
 from releasekit.http.traffic import Counters
 from releasekit.release.timesheet import timesheet
 from releasekit.spent import Spent, added
@@ -26,8 +28,7 @@ if TYPE_CHECKING:
     from releasekit.spent import Wait, Work
 
 
-@dataclass(frozen=True, slots=True)
-class Spending:
+class Spending(Struct, frozen=True):
     packages: Mapping[PackageId, Spent]
     run: Spent
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, get_args
+
+from msgspec import Struct
 
 from releasekit.graph import reachable
 from releasekit.model import Action, DependencyKind, Node, PackageId, Phase
@@ -224,8 +225,7 @@ class TaskGraph:
         return tasks
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class Batch(Struct, frozen=True, kw_only=True):
     """`needs` are packages whose builds come first; `absent` are those that the registry has to
     show first, from any job. `is_of_one_tool` where one process builds all of the run,
     and this one is taken out of that as soon as it is built.

@@ -6,11 +6,13 @@ Everything is a pure function of these. Times are whole milliseconds, so that su
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from msgspec import Struct, field
+
+from releasekit.fields import replace
 from releasekit.model import Node
 from releasekit.spent import WORK
 
@@ -82,8 +84,7 @@ class TimedAttempt(NamedTuple):
         return self.end_ms + self.pause_ms
 
 
-@dataclass(frozen=True, slots=True)
-class TaskTimes:
+class TaskTimes(Struct, frozen=True):
     """One task. `ready_ms` is None where it never was."""
 
     ready_ms: int | None
@@ -91,8 +92,7 @@ class TaskTimes:
     settled_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Timesheet:
+class Timesheet(Struct, frozen=True):
     """`chains` has the tasks of each package in their order; `pauses` are those within attempts."""
 
     tasks: Mapping[Node, Task[Node]]

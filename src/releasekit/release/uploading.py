@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from releasekit.aio import gather_all, in_time
 from releasekit.errors import CircuitOpen, PackageError, StageOnly, Transient
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
     from releasekit.state.journal import Journal
 
 
-@dataclass(frozen=True, slots=True)
-class Uploads:
+class Uploads(Struct, frozen=True):
     """`limit_s` is how long one attempt may take to send."""
 
     journal: Journal

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 from graphlib import CycleError, TopologicalSorter
 from itertools import takewhile
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from releasekit.announced import Announcement, Status, Tag
 from releasekit.attested import ReleaseStatement
 from releasekit.errors import ConfigError
+from releasekit.fields import replace
 from releasekit.model import Action, Outcome, Package, PackageId, Report, Result
 from releasekit.problems import Problem
 from releasekit.report.results import MAX_KB, MAX_PACKAGES

@@ -6,14 +6,15 @@ from __future__ import annotations
 
 import textwrap
 import time
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from releasekit.fields import replace
 from releasekit.graph import reachable
 from releasekit.model import Course, Outcome
 from releasekit.report.log import MOST_OPEN, cancel_reason, failed_logs
@@ -70,8 +71,7 @@ _PLAIN: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Struct, frozen=True):
     """Where it waits for another attempt, it goes on at `until_s`."""
 
     what: str

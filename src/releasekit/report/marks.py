@@ -5,8 +5,9 @@ always stands beside the colour.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from msgspec import Struct
 
 from releasekit.model import Action, Outcome
 
@@ -84,8 +85,7 @@ def count_words(counts: Sequence[tuple[Mark, int]]) -> str:
     return ", ".join(f"{mark.square} {count} {mark.word}" for mark, count in counts if count)
 
 
-@dataclass(frozen=True, slots=True)
-class Symbols:
+class Symbols(Struct, frozen=True):
     """What a terminal's encoding can write: the sign of each outcome, the `done`, `begun` and
     `rest` parts of a bar, and `more` in place of what was cut off.
     """

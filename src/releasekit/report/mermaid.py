@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from releasekit.report.marks import NODE_STYLES
 from releasekit.report.text import few
@@ -110,8 +111,7 @@ def _of_groups(
     return "\n".join([*lines, *_classes(group.worst.style for group in found.groups)])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Box:
+class Box(Struct, frozen=True, kw_only=True):
     """`row` counts from 0; `first` and `last` are layers: what needs nothing is in layer 1."""
 
     ecosystem: str
@@ -138,8 +138,7 @@ class Box:
         return few([package.name for package in self.failed], _NAMED) if self.failed else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Boxes:
+class Boxes(Struct, frozen=True):
     """`ties` lead from a group to one that needs something of it, `below` to one that is in the
     next row and needs nothing of the row before.
     """

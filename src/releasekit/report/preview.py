@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from releasekit.report.summary.markdown import first_fitting, table
 from releasekit.report.text import columns, few, packages
@@ -24,8 +25,7 @@ _LIMIT_BYTES: Final = 60_000
 _SIZES: Final = (200, 50, 10)
 
 
-@dataclass(frozen=True, slots=True)
-class Preview:
+class Preview(Struct, frozen=True):
     """Two decisions, and the packages whose changes nothing speaks for; `page` is where a person
     writes a change file for these, empty where that is unknown. Both leave out the commits that the
     changes at hand `lack` of what they are to be merged into, and both go by the `shared` files as

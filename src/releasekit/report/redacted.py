@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, is_dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
+
+from msgspec import Struct, structs
 
 from releasekit.fields import Mark
 from releasekit.text.escape import redact_urls
@@ -13,13 +14,11 @@ from releasekit.text.escape import redact_urls
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from _typeshed import DataclassInstance
 
-T = TypeVar("T", bound="DataclassInstance")
+T = TypeVar("T", bound=Struct)
 
 
-@dataclass(frozen=True, slots=True)
-class Redacted:
+class Redacted(Struct, frozen=True):
     """`redact` takes the secrets out of a text."""
 
     redact: Callable[[str], str]
@@ -35,7 +34,7 @@ class Redacted:
             before = getattr(value, name)
             if before and (after := self._clean(before, links=links)) is not before:
                 changed[name] = after
-        return replace(value, **changed) if changed else value
+        return structs.replace(value, **changed) if changed else value
 
     def _clean(self, value: Any, *, links: bool) -> Any:
         clean = value
@@ -45,7 +44,7 @@ class Redacted:
             clean = tuple(self._clean(each, links=links) for each in value)
         elif isinstance(value, Mapping):
             clean = {key: self._clean(each, links=links) for key, each in value.items()}
-        elif is_dataclass(value) and not isinstance(value, type):
+        elif isinstance(value, Struct):
             clean = self.clean(value)
         return value if clean == value else clean
 
@@ -61,6 +60,6 @@ def _list_texts(kind: type) -> Mapping[str, bool]:
 
 
 def _has_text(hint: Any) -> bool:
-    if isinstance(hint, type) and is_dataclass(hint):
+    if isinstance(hint, type) and issubclass(hint, Struct):
         return bool(_list_texts(hint))
     return hint is str or any(map(_has_text, get_args(hint)))

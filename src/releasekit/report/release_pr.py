@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import Struct
 
 from releasekit.decided import TITLE_FIELD
 from releasekit.report.summary.markdown import details, first_fitting, table, warning_section
@@ -47,8 +48,7 @@ DONE: Final = "There is nothing to release any more, so this is closed."
 Operation = Literal["created", "updated", "current", "newer", "edited", "closed", "none"]
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(Struct, frozen=True):
     """What has become of it, `words` for a line that says so, and the one that is open or was."""
 
     operation: Operation

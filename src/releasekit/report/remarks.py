@@ -5,8 +5,9 @@ missing, what was signed, what is warned about, and what to do about failures.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import Struct
 
 from releasekit.announced import Status, Tag
 from releasekit.attested import COMPLETE
@@ -38,8 +39,7 @@ _ORDER: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lack:
+class Lack(Struct, frozen=True, kw_only=True):
     """Tags or releases that are missing for one reason. `names` are those of the tags, each once,
     and `packages` those whose versions they belong to.
     """

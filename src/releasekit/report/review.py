@@ -5,9 +5,9 @@ Names, files and scripts come out of packed files: all of it is untrusted text.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct, field
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
@@ -30,8 +30,7 @@ _MOST_CHARS: Final = 300
 _LOG_WIDTH: Final = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(Struct, frozen=True, kw_only=True):
     """One package, held against `before`, the version that its users have now: empty where there is
     none, or where it is not known, for which `note` is the reason. `scripts` run where it is
     installed, and are new or not what they were.
@@ -53,8 +52,7 @@ class Change:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Review:
+class Review(Struct, frozen=True, kw_only=True):
     """`run` says whose run has staged it: the repository, the event, and so on, each by its name.
     `changes` are to be approved, dependencies first. `settled` need no approval any more, each with
     what became of it; `refused` must not be approved, each with the reason; `behind` waits

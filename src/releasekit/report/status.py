@@ -5,8 +5,9 @@ is missing.
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 from releasekit.errors import PackageError
 from releasekit.model import DependencyKind
@@ -31,8 +32,7 @@ _LEFT_OUT: Final = frozenset(
 _MAX_CHARS: Final = 300
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
+class Status(Struct, frozen=True, kw_only=True):
     """`answers` are those of `plan.registries.ask_all`. `unreachable` are pairs of packages: users
     of the first cannot get the second, which is yanked. `unresolved` says why the client of a
     package that is there does not resolve it. `gone` are packages of an earlier run that are not

@@ -7,9 +7,9 @@ reasonable length becomes a link.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from releasekit.fields import replace
 from releasekit.model import Outcome
 from releasekit.text.escape import log_line
 

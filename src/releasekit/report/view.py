@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from msgspec import Struct
 
 from releasekit.announced import Status
 from releasekit.graph import reachable
@@ -86,8 +87,7 @@ class Row(NamedTuple):
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(Struct, frozen=True):
     """Packages that have one cause. `roots` are what blocks them in the end, and `behind` is how
     many packages wait for the one of them that most wait for.
     """

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import heapq
 import math
-from dataclasses import dataclass
 from enum import Enum, auto
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic
+
+from msgspec import Struct
 
 from releasekit.errors import PlanError, UnknownDependency
 from releasekit.graph import K, PriorityQueue
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
 BLOCKING = frozenset({Outcome.FAILED, Outcome.UNKNOWN, Outcome.BLOCKED})
 
 
-@dataclass(frozen=True, slots=True)
-class Task(Generic[K]):
+class Task(Struct, Generic[K], frozen=True):
     """`after` names the tasks that must be done first; `weight` is in any unit, usually seconds.
 
     A task takes a slot of its `lane` while an attempt at it runs, or until that frees it, and at no

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from msgspec import Struct
 
 from releasekit.graph import K, Key
 from releasekit.model import Outcome
@@ -34,8 +35,7 @@ class Observer(Protocol[K_contra]):
     def settled(self, name: K_contra, outcome: Outcome, reason: str) -> None: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunResult(Generic[K]):
+class RunResult(Struct, Generic[K], frozen=True, kw_only=True):
     """`outcomes` is the record, in the order of settlement; the rest are views of it.
 
     `failed` holds what failed and what has an unknown end; `skipped` holds what was blocked,

@@ -8,11 +8,13 @@ import asyncio
 import math
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar
 
+from msgspec import Struct
+
 from releasekit.errors import CircuitOpen, ReleasekitError, Transient, Undecided
+from releasekit.fields import replace
 from releasekit.graph import K
 from releasekit.model import Outcome
 from releasekit.problems import Problem
@@ -35,8 +37,7 @@ SPREAD = random.Random()  # noqa: S311 - it spreads retries and guards nothing
 _LONGEST_S: Final = 100 * 365 * 86_400.0
 
 
-@dataclass(frozen=True, slots=True)
-class WaitBudget:
+class WaitBudget(Struct, frozen=True):
     """How long the run waits for a registry that asks for a pause: for `max_wait_s`, and no longer
     than `until`, on the loop's clock. That is the end of the run, or of a part of it; `ends_by` is
     the input that sets it.
@@ -108,8 +109,7 @@ def in_words(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min".removesuffix(" 0 min")
 
 
-@dataclass(frozen=True, slots=True)
-class Backoff:
+class Backoff(Struct, frozen=True):
     """A random pause of up to `most_s`, but never shorter than `least_s`, which the error names."""
 
     most_s: float
@@ -123,8 +123,7 @@ class Backoff:
         return max(rng.uniform(0.0, self.most_s), self.least_s)
 
 
-@dataclass(frozen=True, slots=True)
-class Retry:
+class Retry(Struct, frozen=True):
     """Whether another attempt follows one that failed, and when: up to `max_retries` follow the
     first, none after an error that asks for a longer pause than `patience` has.
 

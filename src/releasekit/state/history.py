@@ -13,13 +13,15 @@ import io
 import json
 import re
 import zlib
-from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct, field
+
 from releasekit.attested import Attestation
 from releasekit.errors import JournalError, JournalNewer
+from releasekit.fields import replace
 from releasekit.model import Artifact, Outcome, PackageId, Staged
 from releasekit.text.commands import spell
 from releasekit.text.json_text import refuse_many
@@ -50,8 +52,7 @@ SET_ASIDE: Final = (
 _NO_NAME: Final = re.compile(r"[\\:\x00\ud800-\udc7f\udd00-\udfff]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Intent:
+class Intent(Struct, frozen=True, kw_only=True):
     """The promise, made before the first byte was sent, to upload exactly these files.
 
     `digests` maps filename to sha256.
@@ -62,8 +63,7 @@ class Intent:
     digests: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryEntry:
+class HistoryEntry(Struct, frozen=True, kw_only=True):
     """What is remembered of one version of one package.
 
     `artifacts` were built from `commit` under `fingerprint` and lie inside the state directory; the
@@ -92,8 +92,7 @@ class HistoryEntry:
     staged_sealed: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class Run(Struct, frozen=True, kw_only=True):
     """`result` is what `run_ended` said; empty when the run was cut off or is still going on."""
 
     id: str
@@ -109,8 +108,7 @@ class Run:
         return bool(self.result)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class History:
+class History(Struct, frozen=True, kw_only=True):
     """Runs are oldest first. `durations` holds seconds of the last success of every node.
 
     `intact` is the length in bytes of what this was folded from, `torn` of the tail dropped.
@@ -252,8 +250,7 @@ def _parse(lines: Iterator[bytes], where: str) -> Iterator[Mapping[str, Any]]:
         yield from records
 
 
-@dataclass(slots=True)
-class _Version:
+class _Version(Struct):
     """One version of one package: the fields of its `HistoryEntry` so far, and the lines that they
     come from, by what these say.
     """

@@ -14,9 +14,10 @@ import errno
 import os
 import threading
 import time
-from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol, Self
+
+from msgspec.structs import asdict
 
 from releasekit.errors import JournalError, JournalUnwritable, StateError
 from releasekit.host import durable, flock

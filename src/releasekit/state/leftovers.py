@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
+from msgspec import Struct
+
 from releasekit.errors import JournalError, JournalNewer, StateError
+from releasekit.fields import replace
 from releasekit.host import durable
 from releasekit.host.folder import LINK
 from releasekit.report.text import few
@@ -42,8 +44,7 @@ Kind = Literal[
 _MOST: Final = 1_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(Struct, frozen=True, kw_only=True):
     """`hint` says what to do; `fix` repairs what is `fixable`."""
 
     kind: Kind

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import contextlib
 from contextvars import ContextVar
-from dataclasses import dataclass
 from enum import IntEnum, auto
 from typing import TYPE_CHECKING, Final
 from weakref import ReferenceType, ref
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     import asyncio
@@ -42,8 +43,7 @@ class Kind(IntEnum):
         return self.name.lower().replace("_", " ")
 
 
-@dataclass(slots=True, weakref_slot=True, eq=False)
-class Hold:
+class Hold(Struct, eq=False, weakref=True):
     """A lock that is held, or about to be, until `release` or until nothing refers to it."""
 
     kind: Kind

@@ -14,9 +14,11 @@ import re
 import shlex
 import socket
 import time
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Self
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from releasekit.errors import LockHeld
 from releasekit.host import durable
@@ -39,8 +41,7 @@ PAUSE_S = 0.01
 _MAX_BYTES: Final = 4 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Holder:
+class Holder(Struct, frozen=True, kw_only=True):
     """The process that took a lock, according to its file. `started` is UTC in ISO 8601."""
 
     pid: int

@@ -19,11 +19,13 @@ import hmac
 import json
 import os
 import threading
-from dataclasses import asdict, dataclass
 from functools import cache
 from operator import attrgetter
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from releasekit.aio import uncancellable
 from releasekit.errors import StateError
@@ -53,8 +55,7 @@ MAX_BYTES: Final = 48 * 1024 * 1024
 _MAX_HEADER_BYTES: Final = 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Original:
+class Original(Struct, frozen=True, kw_only=True):
     """One manifest as it was, None where there was none. `pinned` is the sha256 (hex) of its pinned
     bytes, empty where those are None, and None for a file that a tool may rewrite in place: `inode`
     is where that lay.

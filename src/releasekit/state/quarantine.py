@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 from releasekit.attested import bundle_name, unfinished_name
+from releasekit.fields import replace
 from releasekit.host import durable
 from releasekit.host.folder import Folder
 from releasekit.state.directory import BUILT, MOVE_AWAY, state_errors

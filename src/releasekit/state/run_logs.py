@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import contextlib
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from releasekit.errors import BuildFailed
 from releasekit.host import durable
@@ -32,8 +33,7 @@ _SEARCHED: Final = 5_000
 _RUN: Final = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}")
 
 
-@dataclass(frozen=True, slots=True)
-class Log:
+class Log(Struct, frozen=True):
     """One file, without the secrets that `redact` knows."""
 
     path: Path
@@ -61,8 +61,7 @@ class Log:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Logs:
+class Logs(Struct, frozen=True):
     """The logs of one run, in one directory, which is made with the first of them."""
 
     state_directory: Path

@@ -14,9 +14,10 @@ import json
 import os
 import secrets
 import stat
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
+
+from msgspec import Struct
 
 from releasekit.errors import ConfigError
 from releasekit.host.folder import Folder
@@ -36,12 +37,14 @@ _SEALED: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Seal:
+class Seal(Struct, frozen=True):
     """`note` is what users are told about a key that no later run will have."""
 
-    key: bytes = field(repr=False)
+    key: bytes
     note: str = ""
+
+    def __repr__(self) -> str:
+        return "Seal()"  # without the key
 
     @classmethod
     def for_one_run(cls, note: str = "") -> Self:

@@ -7,9 +7,10 @@ a patch has a deeper heading than a major version), and by hand.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from releasekit.text.version_order import version_key
 
@@ -51,8 +52,7 @@ _MAX_HEADING: Final = 500
 _Rank = tuple[int, int, int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(Struct, frozen=True):
     """Its level is the number of marks; `start` is its line."""
 
     level: int
@@ -60,8 +60,7 @@ class Heading:
     start: int
 
 
-@dataclass(frozen=True, slots=True)
-class HeadingVersion:
+class HeadingVersion(Struct, frozen=True):
     """What a heading says: a version, and the words before and after it."""
 
     version: str
@@ -70,8 +69,7 @@ class HeadingVersion:
     ours: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """A heading, what it says of a version, and before which line ends what stands below it. A
     release is one whose heading is about one version and nothing else, or about what is unreleased.
     """
@@ -82,8 +80,7 @@ class Section:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Changelog:
+class Changelog(Struct, frozen=True):
     """`lines` are without comments; those of `prose` are outside of fenced code. `definitions` are
     of links, by their labels, with their places. `ranks` are those of the best section for each
     version, as it is spelled there and for other spellings.

@@ -6,7 +6,6 @@ What is read may be from anybody: a ValueError names the place in it and what is
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from types import NoneType
@@ -24,16 +23,17 @@ from typing import (
     get_type_hints,
 )
 
+from msgspec import Struct
+
 from releasekit.fields import Mark
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from _typeshed import DataclassInstance
 
 S = TypeVar("S")
-T = TypeVar("T", bound="DataclassInstance")
+T = TypeVar("T", bound="Struct")
 # What a value of a type is called, and whether JSON's is one; each float is a number of seconds.
 _SCALARS: Final[Mapping[object, tuple[str, Callable[[Any], bool]]]] = {
     str: ("text", lambda value: type(value) is str),
@@ -43,7 +43,7 @@ _SCALARS: Final[Mapping[object, tuple[str, Callable[[Any], bool]]]] = {
 }
 
 
-def row_of(value: DataclassInstance, **instead: Mapping[str, object]) -> dict[str, object]:
+def row_of(value: Struct, **instead: Mapping[str, object]) -> dict[str, object]:
     """Its fields in their order, each under its name, or the keys that `instead` has for it."""
     row: dict[str, object] = {}
     for name, codec in _codecs(type(value)).items():
@@ -56,8 +56,7 @@ def row_of(value: DataclassInstance, **instead: Mapping[str, object]) -> dict[st
     return row
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """`where` is the file and the path to this object in it: "results.json: packages[3]"."""
 
     where: str

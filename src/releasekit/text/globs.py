@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, replace
 from fnmatch import translate
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final, Self
 
+from msgspec import Struct
+
 from releasekit.errors import MembersError
+from releasekit.fields import replace
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -30,8 +32,7 @@ _MAX_COMPARED: Final = 200_000
 WILDCARD: Final = re.compile(r"[*?\[]")
 
 
-@dataclass(frozen=True, slots=True)
-class Glob:
+class Glob(Struct, frozen=True):
     """`segments` holds None for `**`. A path reaches a set of positions in them."""
 
     segments: tuple[re.Pattern[str] | None, ...]
@@ -132,8 +133,7 @@ def refuse_too_many(patterns: Collection[str], *, where: str) -> None:
         raise MembersError(f"{where} holds more than {MAX_GLOBS} globs")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Search:
+class Search(Struct, frozen=True, kw_only=True):
     """Finds directories with a file of any of these `markers`. Does not enter the names in
     `skipped`, nor, without `links`, symbolic links.
     """
@@ -176,8 +176,7 @@ class Search:
                     pending.append((Path(entry.path), depth + 1, following))
 
 
-@dataclass(frozen=True, slots=True)
-class Patterns:
+class Patterns(Struct, frozen=True):
     """Lines like those of a .gitignore: the last one that names a path, or a directory above it,
     decides. Alternatives, as in braces, match anything, and so too much rather than too little.
     """

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct, field
 from packaging.version import InvalidVersion, Version
 
 from releasekit.decided import Level
@@ -31,8 +31,7 @@ _BEFORE: Final = re.compile(
 _AFTER: Final = re.compile(r"(?:[-.]?sp[-.]?[0-9]*|-[0-9]+)\Z", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(Struct, frozen=True):
     """`head` stands before the numbers, as an epoch does; `tail` is what every later version keeps
     behind them. A placeholder is what a tree has between releases, and nobody releases.
     """
@@ -48,8 +47,7 @@ class Parts:
         return f"{self.head}{'.'.join(map(str, numbers))}{self.tail}"
 
 
-@dataclass(frozen=True, slots=True)
-class Numbering:
+class Numbering(Struct, frozen=True):
     """The versions of an ecosystem; `take_apart` gives None for what is none. Each method raises
     ValueError for that. `labels` are those that a prerelease may have, with what stands for each
     before its number; empty where any may.

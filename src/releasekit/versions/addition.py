@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from releasekit.config.locations import FILENAME
 from releasekit.errors import CommandFailed, ConfigError
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
 _MAIN: Final = "origin/main"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Addition:
+class Addition(Struct, frozen=True, kw_only=True):
     """What HEAD has and the commit `base` has not. Of what it is compared with, it `lacks` so many
     commits. `title` is that of `find_title`.
     """

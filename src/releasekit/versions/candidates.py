@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from releasekit.decided import Standing
 
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
     from releasekit.model import Package, PackageId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LastRelease:
+class LastRelease(Struct, frozen=True, kw_only=True):
     """`version` is canonical, and empty before the first release. Its changes are those of the
     first `base` commits of the line; those from `tagged` on were in the released version already,
     and so was what `beside` has, the commit of a tag on a branch that was merged since. `taken` are
@@ -37,8 +37,7 @@ class LastRelease:
     similar_tags: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class Candidate(Struct, frozen=True, kw_only=True):
     """`read_version` reads its version off another commit. `tag` is the name of its tags, with NUL
     in the place of the version, and `label` that of its next version, empty for a stable one.
     `shared` is a name of no package, for all whose version stands in one place.

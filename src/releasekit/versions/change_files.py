@@ -8,9 +8,10 @@ https://pnpm.io/cli/change
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from itertools import chain, count
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from releasekit.decided import Level
 from releasekit.errors import (
@@ -20,6 +21,7 @@ from releasekit.errors import (
     did_you_mean,
     join_errors,
 )
+from releasekit.fields import replace
 from releasekit.host import durable
 from releasekit.problems import Problem
 from releasekit.text.escape import clip, visible
@@ -63,8 +65,7 @@ _MAJOR: Final = re.compile(r"/v[0-9]+\Z")
 _MOST_DEEP: Final = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeEntry:
+class ChangeEntry(Struct, frozen=True, kw_only=True):
     """What is asked for one package, named as in the file: a level, or `exact`ly this version, as
     it is written there. `package` is known after `resolve_names`, and None for one of another part
     of the repository.
@@ -77,8 +78,7 @@ class ChangeEntry:
     package: PackageId | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeFile:
+class ChangeFile(Struct, frozen=True, kw_only=True):
     """`title` is for one line: the name of the file and the first line of its text, which is
     Markdown. It speaks in place of the commit whose hash begins with `replaces_commit`, and of a
     pull request.

@@ -14,11 +14,13 @@ add a release.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct, field
+
 from releasekit.decided import Bump, Decision, Level, Reason, Trouble
+from releasekit.fields import replace
 from releasekit.graph import DependencyGraph, stuck, without_cycles
 from releasekit.model import DependencyKind
 from releasekit.problems import Problem
@@ -37,8 +39,7 @@ _NOWHERE: Final = Step("")
 _EDGE_ORDER: Final = attrgetter("dependent", "on", "kind", "requirement", "carry")
 
 
-@dataclass(slots=True, eq=False)
-class _Case:
+class _Case(Struct, eq=False):
     """One package while it is decided; sorts as the package.
 
     `needs` are the links to what it needs, `needed_by` those that lead here, and `together` all
@@ -69,8 +70,7 @@ class _Case:
         return self.counted.steps.get(self.level, _NOWHERE)
 
 
-@dataclass(slots=True, eq=False)
-class _Link:
+class _Link(Struct, eq=False):
     """An edge between two cases, and the level that it asks the dependent for."""
 
     edge: Edge
@@ -79,8 +79,7 @@ class _Link:
     asks: Level = Level.NONE
 
 
-@dataclass(slots=True, eq=False)
-class _Sharing:
+class _Sharing(Struct, eq=False):
     """A group: in the end, those of its members that move are at its level."""
 
     group: VersionGroup

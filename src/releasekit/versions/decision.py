@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from releasekit.announce.tag_names import tag_name
 from releasekit.decided import Level, Reason
 from releasekit.errors import CommandFailed, ConfigError, PlanError, join_errors
+from releasekit.fields import replace
 from releasekit.model import PackageWarning, WarningName
 from releasekit.plan.other_tools import compare_manifest, describe_unread, refuse_unread
 from releasekit.problems import Problem
@@ -34,8 +36,7 @@ if TYPE_CHECKING:
 _TITLE_CHARS: Final = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Decided:
+class Decided(Struct, frozen=True):
     scope: Scope
     collected: Collected
     view: VersionsView

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from releasekit.config.locations import FILENAME
 from releasekit.config.package_filter import find_package
 from releasekit.errors import PlanError, map_all
+from releasekit.fields import replace
 from releasekit.host import durable
 from releasekit.host.edits import Edits, refuse_edit
 from releasekit.host.files import inside, read_parsed
@@ -53,8 +55,7 @@ _CHANGELOGS: Final = tuple(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Edited:
+class Edited(Struct, frozen=True):
     """`by_tag` are the packages whose version no file says, as their tag does, and `moved` those
     that get one though none was decided.
     """

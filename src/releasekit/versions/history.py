@@ -5,8 +5,9 @@ brought along belongs to it.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from releasekit.aio import gather_all
 from releasekit.errors import CommandFailed, PlanError
@@ -26,8 +27,7 @@ _SIDE_BY_SIDE: Final = 4
 _MOST_UPDATES: Final = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommitChange:
+class CommitChange(Struct, frozen=True, kw_only=True):
     """One commit. `files` are those that differ from its first parent, relative to the top of the
     repository, and `added` those of them that were not there.
     """
@@ -40,8 +40,7 @@ class CommitChange:
     added: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unit:
+class Unit(Struct, frozen=True, kw_only=True):
     """One commit of the first-parent line, `index` 0 for HEAD, and what it merged, the newest
     first.
     """
@@ -51,8 +50,7 @@ class Unit:
     merged: tuple[CommitChange, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class MainLine:
+class MainLine(Struct, frozen=True):
     """The first-parent line of HEAD, as `git` has it, the newest first, with all parents of each
     commit. A shallow one ends where the clone does.
     """

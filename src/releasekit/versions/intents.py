@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from releasekit.decided import Intent, Source
+from releasekit.fields import replace
 from releasekit.versions.change_files import is_change_file, read_change_files, resolve_names
 from releasekit.versions.history import Unit, find_adding, is_decided, read_line, read_units
 from releasekit.versions.messages import find_pull_request, find_reverted, read_message
@@ -34,8 +36,7 @@ if TYPE_CHECKING:
     from releasekit.versions.statements import Statement
 
 
-@dataclass(frozen=True, slots=True)
-class Collected:
+class Collected(Struct, frozen=True):
     """`files` are the change files, and `units` the commits since the oldest of the last releases,
     the newest first.
     """

@@ -4,10 +4,10 @@ a release pull request, they would go out with it unseen.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import CommandFailed, ConfigError, PlanError
+from releasekit.fields import replace
 from releasekit.git.commits import Commits
 from releasekit.git.versions import find_first_commits
 from releasekit.host.files import repository_of

@@ -7,8 +7,11 @@ searched for single lines, so that nothing in it makes a commit unreadable.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+
+from releasekit.fields import replace
 
 _SUBJECT: Final = re.compile(
     r"([A-Za-z][A-Za-z0-9_-]*+)(?:\(((?>(?:[^()]++|\([^()]*+\))*))\))?(!?):[ \t]++(.+)"
@@ -28,8 +31,7 @@ _REVERTED_PULL_REQUEST: Final = re.compile(
 _REVERTED_TITLE: Final = re.compile(r'Revert ".*\(#([1-9][0-9]{0,9})\)"')
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Message(Struct, frozen=True, kw_only=True):
     """`type` is in lower case, and empty for one that is not conventional; `scope` is as it was
     written. `title` is the whole subject, `text` what stands behind its colon, without the pull
     request at its end.
@@ -43,8 +45,7 @@ class Message:
     title: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reverted:
+class Reverted(Struct, frozen=True, kw_only=True):
     """What a commit takes back: the beginning of a commit's hash, else the number of a pull
     request.
     """

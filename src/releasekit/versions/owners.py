@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import posixpath
 from collections import defaultdict
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from releasekit.errors import ConfigError, did_you_mean
 from releasekit.plan.places import name_place
@@ -32,8 +33,7 @@ def index_names(packages: Iterable[PackageId]) -> dict[str, list[PackageId]]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Touched:
+class Touched(Struct, frozen=True):
     """The packages that are released for a change, and those of them of which it changes the
     manifest alone.
     """

@@ -7,8 +7,9 @@ as long as the branch changes exactly that, also once GitHub has merged the base
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from releasekit.errors import CommandFailed
 from releasekit.git.commits import parse_id
@@ -29,8 +30,7 @@ def name_branch(base: str) -> str:
     return f"releasekit/{base}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReleaseBranch:
+class ReleaseBranch(Struct, frozen=True, kw_only=True):
     """`head` is its commit, empty where there is no branch. `base` is the commit that its versions
     were decided on, and `edits` names what it changes, as `name_edits` does; both are empty where
     it holds nothing of ours. Its pull request has the `title`, and says what the blob `text` does.

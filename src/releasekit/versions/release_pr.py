@@ -10,8 +10,9 @@ closed, it gives it back what it said.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
+
+from msgspec import Struct
 
 from releasekit.announce.forge import LookAgain
 from releasekit.announce.post_release import open_github
@@ -98,8 +99,7 @@ class _Situation(NamedTuple):
     pull: ForgePullRequest | None
 
 
-@dataclass(frozen=True, slots=True)
-class Keeper:
+class Keeper(Struct, frozen=True):
     """Keeps the pull request from `branch` into the branch `into`. `page` is where a person writes
     a change file.
     """

@@ -5,10 +5,12 @@ commit changes went into the decision on it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
+from releasekit.fields import replace
 from releasekit.git.versions import find_first_commits, find_versions
 from releasekit.text.numbering import numbering_of
 from releasekit.versions.candidates import LastRelease
@@ -37,8 +39,7 @@ UNSAID: Final = "unsaid"
 _NEVER_RELEASED: Final = re.compile(r"v?0\.0\.0[-.+]?[A-Za-z].*")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Facts:
+class _Facts(Struct, frozen=True, kw_only=True):
     """What is known of one candidate. `tag` is that of its last stable version, and `base` where
     that was decided on an earlier commit, as `_find_bases` has it. Of a version that is written
     without a tag, `wrote` is the commit that it begins with, and `is_published` what its registry

@@ -5,13 +5,13 @@ hand.
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from releasekit.config.package_filter import find_package, matches
 from releasekit.decided import Intent, Level, Rules, Source, VersionGroup
 from releasekit.errors import ConfigError
+from releasekit.fields import replace
 from releasekit.plan.places import name_place
 from releasekit.problems import Problem
 from releasekit.text.commands import spell

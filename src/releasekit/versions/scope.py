@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 from releasekit.aio import gather_all
 from releasekit.config.package_filter import with_extra
 from releasekit.errors import CommandFailed, Denied, PlanError, Rejected, Transient
+from releasekit.fields import replace
 from releasekit.git.commits import Commits, parse_ref_name
 from releasekit.git.versions import find_versions
 from releasekit.host.ci import MERGE_QUEUE
@@ -33,8 +35,7 @@ if TYPE_CHECKING:
 _BRANCH: Final = re.compile(r"refs/(?:heads|remotes/[^/]+)/(.+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(Struct, frozen=True):
     """`public` packages get versions, in this run those that are `versioned`; `published` is what
     registries have said so far. `notes` are told beside what is decided. Where it `is_part` of what
     the repository had, change files may name others. `branch` is the one that is released from,

@@ -4,11 +4,11 @@ under a label so that no usual requirement takes them.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from releasekit.decided import Reason
+from releasekit.fields import replace
 from releasekit.report.versions import VersionsView
 from releasekit.text.numbering import numbering_of
 

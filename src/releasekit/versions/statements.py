@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
 from releasekit.decided import Level, Source
+from releasekit.fields import replace
 from releasekit.git.trailers import find_base
 from releasekit.git.versions import find_versions
 from releasekit.versions.history import is_decided
@@ -40,8 +42,7 @@ _QUIET: Final = frozenset(
 _FEW_DIGITS: Final = 7
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Statement:
+class Statement(Struct, frozen=True, kw_only=True, eq=False):
     """What the message of a commit says, and whom it is about; of some, the commit changes the
     manifest alone. `level` is None where that is unknown. It came in with this unit, and its pull
     request.

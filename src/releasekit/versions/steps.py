@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, Self
+
+from msgspec import Struct, field
 
 from releasekit.decided import Level, Reason, Trouble
 from releasekit.problems import Problem
@@ -27,8 +28,7 @@ class Step(NamedTuple):
     there: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
+class Counted(Struct, frozen=True):
     """The step of a package at each level that leads higher than what is released; `trouble` says
     why others are missing. `reasons` are its own: without any, it rests, and one of level NONE
     releases what is written. Any `fresh` one asks for more than the prerelease that is there.
@@ -167,8 +167,7 @@ class _Spelled(NamedTuple):
         return self.of(self.ecosystem, bumped)
 
 
-@dataclass(frozen=True, slots=True)
-class _Base:
+class _Base(Struct, frozen=True):
     """What the next version of packages that share one is counted from: the highest of those
     written, and the highest released one. `stable` are all written ones, without what marks them as
     prereleases.

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
 from heapq import merge
 from itertools import product, takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from msgspec import Struct, field
+
+from releasekit.fields import replace
 from releasekit.git.tag_forms import (
     OWN_TAGS,
     SHARED_TAGS,
@@ -58,8 +60,7 @@ class LinePlace(NamedTuple):
     beside: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Tags:
+class Tags(Struct, frozen=True):
     """By who may have them, the highest first; `holders` are what each package belongs to, itself
     first. Nobody has those that are `unclaimed`, with a version in them. `places` are those of the
     commits that HEAD has.

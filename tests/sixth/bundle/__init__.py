@@ -3,16 +3,16 @@
 A small ecosystem that is not part of the product. Tests add it to the others.
 """
 
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final, Literal
+
+from msgspec import Struct
 
 from releasekit.config.declaration import Declaration, EcosystemDeclaration
 from releasekit.config.tables import Option, OptionTable
 from releasekit.host.scrub import ToolVariables
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inputs:
+class Inputs(Struct, frozen=True, kw_only=True):
     channel: Annotated[
         Literal["stable", "beta"],
         Declaration("Who gets bundles: those on `stable`, or those on `beta`.", "choice"),
@@ -22,8 +22,7 @@ class Inputs:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options(OptionTable):
+class Options(OptionTable, frozen=True, kw_only=True):
     ECOSYSTEM: ClassVar[str] = "bundle"
 
     exclude: Annotated[

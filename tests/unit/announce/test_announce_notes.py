@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from releasekit.announce.notes import MAX_CHARS, existing_commit, join_notes, shorten, write_notes
+from releasekit.fields import replace
 from releasekit.git.commits import Commit
 from releasekit.host.forges import Pages
 from releasekit.model import Package, PackageId

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -16,6 +15,7 @@ from releasekit.announce.tags import Tagging
 from releasekit.announced import Announcement, Status, Tag
 from releasekit.config.tag_options import AnnounceOptions
 from releasekit.errors import ConfigError
+from releasekit.fields import replace
 from releasekit.host.ci import CI
 from releasekit.host.forges import ForgePlace, Pages
 from releasekit.http.client import RetryPolicy

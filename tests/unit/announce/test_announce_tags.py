@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -18,6 +18,7 @@ from releasekit.config.tag_options import TagOptions
 from releasekit.ecosystems.npm.discover import Found
 from releasekit.ecosystems.npm.versioning import NpmVersioning
 from releasekit.errors import ConfigError
+from releasekit.fields import replace
 from releasekit.host.forges import Pages
 from releasekit.host.process import Processes
 from releasekit.http.client import RetryPolicy

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -16,6 +15,7 @@ from releasekit.cli.session import Session
 from releasekit.cli.terminal import Terminal
 from releasekit.ecosystems import ECOSYSTEMS, folders
 from releasekit.errors import ConfigError, MissingCredentials, Transient
+from releasekit.fields import replace
 from releasekit.host.runner import open_runner
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from approvals import FakeApproval, artifact, recorded
 from releasekit.approval.review import Examined, differences, examine
+from releasekit.fields import replace
 from releasekit.model import Result, Staged
 
 CORE = recorded("core")

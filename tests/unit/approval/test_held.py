@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from approvals import recorded
 from releasekit.approval.review import Held
 from releasekit.errors import ConfigError
+from releasekit.fields import replace
 from releasekit.model import Outcome, PackageId, Report, Result
 
 

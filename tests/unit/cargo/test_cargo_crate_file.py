@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 import fakes
 from releasekit.ecosystems.cargo.crate_file import PrebuiltCrates
 from releasekit.errors import BuildFailed, PackageError
+from releasekit.fields import replace
 from releasekit.model import Dependency, Package, PackageId
 from unit.cargo.test_cargo_registry import crate
 

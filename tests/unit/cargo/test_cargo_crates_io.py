@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -15,6 +14,7 @@ from releasekit.ecosystems.cargo.destination import Destination
 from releasekit.ecosystems.cargo.registry import SparseRegistry
 from releasekit.ecosystems.cargo.target import Cargo, CargoTarget, CargoWorkspace
 from releasekit.errors import PlanError
+from releasekit.fields import replace
 from releasekit.model import Action, PlannedPackage
 from releasekit.problems import Problem
 

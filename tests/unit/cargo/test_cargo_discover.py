@@ -8,7 +8,6 @@ import json
 import os
 import re
 import tarfile
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,6 +21,7 @@ from releasekit.ecosystems.cargo.destination import Destination
 from releasekit.ecosystems.cargo.discover import Crate, Need, explain_unpublishable_need
 from releasekit.ecosystems.cargo.sparse_index import SparseDirectory
 from releasekit.errors import BuildFailed, ConfigError, PackageError, PlanError
+from releasekit.fields import replace
 from releasekit.host.process import Processes
 from releasekit.model import DependencyKind
 from releasekit.plan.order import in_order, without_soft_cycles

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,6 +7,7 @@ import pytest
 
 from releasekit.ecosystems.cargo.discover import Need
 from releasekit.ecosystems.cargo.versioning import CargoVersioning
+from releasekit.fields import replace
 from unit.cargo.test_cargo_discover import CRATES_IO, crate, found_of
 
 if TYPE_CHECKING:

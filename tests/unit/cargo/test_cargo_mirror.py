@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 import httpx
@@ -21,6 +20,7 @@ from releasekit.ecosystems.cargo.discover import Crate, Need
 from releasekit.ecosystems.cargo.mirror import Indexes, Loopback, Mirror
 from releasekit.ecosystems.cargo.sparse_index import download_url
 from releasekit.errors import BuildFailed
+from releasekit.fields import replace
 from releasekit.host.process import Processes
 from releasekit.http.client import RetryPolicy, http_client
 from releasekit.http.credentials import Credentials, snapshot

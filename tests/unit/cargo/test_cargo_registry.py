@@ -8,7 +8,6 @@ import gzip
 import io
 import json
 import tarfile
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
@@ -19,6 +18,7 @@ from releasekit.aio import Group
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.folders import discovery
 from releasekit.errors import Denied, MissingCredentials, PackageError, Rejected, Transient
+from releasekit.fields import replace
 from releasekit.host.process import Processes
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +10,7 @@ import fakes
 from releasekit.ecosystems.cargo import Options
 from releasekit.ecosystems.cargo.destination import Destination
 from releasekit.ecosystems.cargo.target import Cargo, CargoTarget, CargoWorkspace
+from releasekit.fields import replace
 from releasekit.model import Action, PlannedPackage
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -17,6 +17,7 @@ from releasekit.cli.status import _refuse_foreign, _resolve_all, _with_version
 from releasekit.config.values import Directory
 from releasekit.ecosystems.interface import Trial
 from releasekit.errors import CommandFailed
+from releasekit.fields import replace
 from releasekit.model import PackageId, Published
 from releasekit.problems import Problem
 from releasekit.report.status import Status

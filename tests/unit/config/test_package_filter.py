@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from fakes import FakeRegistry, FakeWorkspace, config, extra_edge, package
 from releasekit.ecosystems.interface import Target
 from releasekit.errors import ConfigError, Cycle, PlanError
+from releasekit.fields import replace
 from releasekit.model import Action, Package, PackageId, Plan
 from releasekit.plan.make import make_plan
 from releasekit.report import plan_outputs

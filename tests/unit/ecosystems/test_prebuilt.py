@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING
 
 import pytest
@@ -26,6 +26,7 @@ from releasekit.errors import (
     ReleasekitError,
     Transient,
 )
+from releasekit.fields import replace
 from releasekit.model import Action, Dependency, DependencyKind, Outcome, Package
 from releasekit.plan.make import make_plan
 from releasekit.state.journal import History, read_history

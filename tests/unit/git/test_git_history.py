@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ from releasekit.ecosystems.npm.discover import Found
 from releasekit.ecosystems.npm.versioning import NpmVersioning
 from releasekit.ecosystems.pypi import Options
 from releasekit.ecosystems.pypi.versioning import PyPIVersioning
+from releasekit.fields import replace
 from releasekit.model import Package, PackageId
 
 if TYPE_CHECKING:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from fakes import package
 from integration.tools import require_tool
+from releasekit.fields import replace
 from releasekit.git.commits import Commit, Commits
 from releasekit.git.versions import find_first_commits, find_versions
 from releasekit.host.process import Processes

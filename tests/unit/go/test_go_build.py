@@ -7,7 +7,6 @@ import os
 import shutil
 import tarfile
 import zipfile
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ from releasekit.ecosystems.go import Options
 from releasekit.ecosystems.go.module_zip import hash_of_mod, zip_bytes
 from releasekit.ecosystems.go.target import Go, GoTarget
 from releasekit.errors import BuildFailed, ConfigError, PlanError, Transient
+from releasekit.fields import replace
 from releasekit.git.objects import Object, TagBundle
 from releasekit.host.process import Processes
 from releasekit.model import Action, PlannedPackage, Published

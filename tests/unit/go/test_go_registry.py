@@ -6,11 +6,11 @@ import asyncio
 import json
 import os
 import sys
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 import httpx
 import pytest
+from msgspec import Struct
 
 import fakes
 from go_workspaces import Forge, built, deploy, forge, go_workspace, short
@@ -21,6 +21,7 @@ from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.folders import discovery
 from releasekit.ecosystems.go import paths, registry
 from releasekit.errors import MissingCredentials, PackageError, Rejected
+from releasekit.fields import replace
 from releasekit.git.objects import Object, TagBundle
 from releasekit.git.remote import Remote
 from releasekit.host.process import Processes
@@ -43,8 +44,7 @@ PROXY = "https://proxy.example/"
 TAG = Object("tag", b"")
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(Struct, frozen=True):
     root: Path
     forge: Forge
     answers: Callable[[httpx.Request], httpx.Response] | None = None

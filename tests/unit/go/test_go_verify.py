@@ -6,7 +6,6 @@ import asyncio
 import io
 import os
 import zipfile
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +14,7 @@ import fakes
 from releasekit.ecosystems.go import Options
 from releasekit.ecosystems.go.target import Go
 from releasekit.ecosystems.go.verify import Verifier
+from releasekit.fields import replace
 from releasekit.host.process import Processes
 from releasekit.model import Package, PackageId
 

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import TYPE_CHECKING
@@ -20,6 +19,7 @@ import pytest
 from integration.tools import require_access_for_others, require_closed, require_landlock
 from processes import IMPATIENT, ended
 from releasekit.errors import CommandFailed, ConfigError, PathError
+from releasekit.fields import replace
 from releasekit.host import launcher, sandbox
 from releasekit.host.process import Processes
 from releasekit.host.sandbox import HINT, UNCONFINED, Cache, Sandbox, chosen, landlock, outermost

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import json
 import zipfile
-from dataclasses import replace
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from releasekit.ecosystems.maven.portal import Portal
 from releasekit.ecosystems.preflight import RightsFound
 from releasekit.ecosystems.shared.artifacts import digested
 from releasekit.errors import Denied, PackageError, PlanError, Rejected, Transient
+from releasekit.fields import replace
 from releasekit.model import Action, Artifact, Package, PackageId, PlannedPackage
 from releasekit.problems import Problem
 from unit.maven.poms import gav, needs, write

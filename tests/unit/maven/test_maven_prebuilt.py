@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import zipfile
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +12,7 @@ from releasekit.ecosystems.maven.prebuilt import MavenFiles
 from releasekit.ecosystems.maven.target import Maven
 from releasekit.ecosystems.shared.artifacts import digested
 from releasekit.errors import BuildFailed, PackageError
+from releasekit.fields import replace
 from releasekit.host.process import Processes
 from unit.maven.poms import child, gav, modules, needs, write
 from unit.maven.test_maven_build import SIGNS, program

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import httpx
@@ -17,6 +16,7 @@ from releasekit.errors import (
     Rejected,
     Transient,
 )
+from releasekit.fields import replace
 from unit.maven.releases import URL, Server, WebDav, built, using, workspace
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +15,7 @@ from releasekit.ecosystems.maven import build as maven_build
 from releasekit.ecosystems.maven.build import ReactorBuilder, is_deployed
 from releasekit.ecosystems.maven.target import Maven
 from releasekit.errors import BuildFailed
+from releasekit.fields import replace
 from releasekit.host.process import Processes
 from releasekit.problems import Problem
 from unit.maven.poms import gav, modules, packages, write

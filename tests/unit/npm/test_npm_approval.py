@@ -6,7 +6,6 @@ import hashlib
 import io
 import json
 import tarfile
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -32,6 +31,7 @@ from releasekit.errors import (
     UnderReview,
     UnnamedRegistry,
 )
+from releasekit.fields import replace
 from releasekit.host.process import Processes
 from releasekit.host.sandbox import UNCONFINED, Sandbox
 from releasekit.http.client import http_client

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import httpx
@@ -22,6 +21,7 @@ from releasekit.errors import (
     StageOnly,
     Transient,
 )
+from releasekit.fields import replace
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
 from releasekit.model import (

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +10,7 @@ import javascript
 from javascript import ecosystem, package, tarball, write
 from releasekit.ecosystems.npm.tarball import PrebuiltTarballs
 from releasekit.errors import BuildFailed, ConfigError, PackageError
+from releasekit.fields import replace
 from releasekit.model import DependencyKind
 
 if TYPE_CHECKING:

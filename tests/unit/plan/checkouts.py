@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fakes import FakeRegistry, FakeTarget, FakeWorkspace, package
+from releasekit.fields import replace
 from releasekit.host.process import Processes
 from releasekit.plan.holdings import read_tree
 from workspaces import git

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +13,7 @@ from integration.tools import require_tool
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.go.module_zip import GoComposition
 from releasekit.errors import ConfigError, PlanError
+from releasekit.fields import replace
 from releasekit.host.process import Processes
 from releasekit.plan.absent import check_absent, explain_absent, refuse_absent_members
 from releasekit.plan.holdings import Holdings, Tree, read_tree

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from fakes import package
 from integration.tools import require_tool
+from releasekit.fields import replace
 from releasekit.host.process import Processes
 from releasekit.plan.changes import Revision, Since, changes, tags_of, version_tags
 from workspaces import git

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from fakes import URL, artifact, package
+from releasekit.fields import replace
 from releasekit.model import UNKNOWN, Action, Artifact, Published, Staged
 from releasekit.plan.decision import compare, decide
 from releasekit.plan.make import plan_package

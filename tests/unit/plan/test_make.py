@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,6 +20,7 @@ from raising import raises
 from releasekit.config.package_filter import PackageFilter
 from releasekit.ecosystems.interface import Discovery, Target
 from releasekit.errors import ConfigError, Cycle, PlanError, Transient
+from releasekit.fields import replace
 from releasekit.model import Action, DependencyKind, Package, PackageId, Plan
 from releasekit.plan.holdings import NO_TREE
 from releasekit.plan.make import discover, make_plan, suggest_way_out, with_doubt

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,6 +20,7 @@ from releasekit.ecosystems.npm.packing import find_npm
 from releasekit.ecosystems.pypi import Options as PyPIOptions
 from releasekit.ecosystems.pypi.target import PyPI
 from releasekit.errors import ConfigError, PlanError, ReleasekitError
+from releasekit.fields import replace
 from releasekit.host.process import Processes
 from releasekit.host.sandbox import UNCONFINED, Sandbox
 from releasekit.model import Action

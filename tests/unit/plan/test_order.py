@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 import fakes
 from fakes import package_id
 from releasekit.errors import Cycle
+from releasekit.fields import replace
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 from releasekit.plan.order import in_order, without_soft_cycles
 

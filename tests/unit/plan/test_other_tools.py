@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import tomllib
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ import pytest
 from fakes import package
 from releasekit.config.version_options import VersionOptions
 from releasekit.decided import Standing
+from releasekit.fields import replace
 from releasekit.model import Dependency, DependencyKind, PackageId
 from releasekit.plan.other_tools import (
     Deciding,

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +8,7 @@ import pytest
 
 from fakes import config, package, package_id, plan
 from releasekit.errors import ConfigError, PlanError
+from releasekit.fields import replace
 from releasekit.plan.file import PlanFile
 from releasekit.report import plan_json
 

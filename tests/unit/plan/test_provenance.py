@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -12,6 +11,7 @@ from attesting import FakeAttesting
 from fakes import FakeRegistry, FakeTarget, FakeWorkspace, config, package, plan
 from raising import raises
 from releasekit.attested import Obstacle
+from releasekit.fields import replace
 from releasekit.http.identity import NO_PERMISSION
 from releasekit.model import Action
 from releasekit.plan.provenance import with_provenance

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from releasekit.errors import (
     UnnamedRegistry,
     told_of,
 )
+from releasekit.fields import replace
 from releasekit.model import PackageId, Published
 from releasekit.plan.registries import (
     AT_ONCE,

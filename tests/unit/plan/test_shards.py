@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +14,7 @@ from releasekit.config.inputs import Inputs
 from releasekit.config.shards import Shard, ShardCounts
 from releasekit.ecosystems.interface import Deployment
 from releasekit.errors import ConfigError, PlanError
+from releasekit.fields import replace
 from releasekit.model import Action, Dependency, Outcome, Package, PackageId, Plan, Report
 from releasekit.plan.file import PlanFile
 from releasekit.plan.shards import SLACK, expected, partition, with_shards

@@ -3,13 +3,13 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from fakes import package, plan
 from integration.tools import require_tool
+from releasekit.fields import replace
 from releasekit.host.process import Processes
 from releasekit.plan import source
 from releasekit.plan.source import Head, has_base, read_checkout

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,6 +21,7 @@ from fakes import (
     where_staged,
 )
 from releasekit.errors import Denied, DigestMismatch, Rejected, Transient
+from releasekit.fields import replace
 from releasekit.model import Action, Outcome, Package, Plan, PlannedPackage
 from releasekit.plan.make import make_plan
 from releasekit.plan.registries import DROPPED

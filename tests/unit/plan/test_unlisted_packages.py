@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ from releasekit.config.values import Dist
 from releasekit.decided import Edge
 from releasekit.ecosystems import ECOSYSTEMS, maven
 from releasekit.errors import ConfigError, PlanError, UnknownDependency
+from releasekit.fields import replace
 from releasekit.host.process import Processes
 from releasekit.model import PackageId, WarningName
 from releasekit.plan.foreign_manifests import describe_foreign

@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from dataclasses import replace
 from pathlib import Path, PosixPath
 from typing import TYPE_CHECKING, Self
 
@@ -22,6 +21,7 @@ from fakes import (
 )
 from releasekit.config.levels import Level, Levels
 from releasekit.errors import PlanError
+from releasekit.fields import replace
 from releasekit.host.process import Processes
 from releasekit.host.sandbox import UNCONFINED, Sandbox
 from releasekit.model import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from releasekit.ecosystems.cargo.requirements import Requirement
 from releasekit.ecosystems.pypi.manifest import is_pin, is_taken_instead
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import PlanError
+from releasekit.fields import replace
 from releasekit.model import Action, DependencyKind, Published, Withdrawal
 from releasekit.plan.make import make_plan
 from releasekit.problems import Problem

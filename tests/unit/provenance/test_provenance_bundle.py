@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import hashlib
 import json
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 
 from raising import raises
 from releasekit.attested import Attestation
+from releasekit.fields import replace
 from releasekit.problems import Problem
 from releasekit.provenance import bundle
 from releasekit.provenance.bundle import Bundle
@@ -167,7 +167,7 @@ def _parsed(value: object) -> None:
 def test_a_publisher_is_told_by_a_certificate_alone(certificate: bytes) -> None:
     found = Bundle.parse(encoded(document()))
     with pytest.raises(ValueError, match=r"."):
-        dataclasses.replace(found, certificate=certificate).publisher()
+        replace(found, certificate=certificate).publisher()
 
 
 def test_a_publisher_is_a_repository_and_a_workflow_of_it() -> None:
@@ -182,7 +182,7 @@ def test_a_publisher_is_a_repository_and_a_workflow_of_it() -> None:
             *((number, b"\x0c%c" % len(text) + text.encode()) for number, text in said.items())
         )
         with pytest.raises(ValueError, match="names"):
-            dataclasses.replace(found, certificate=certificate.der).publisher()
+            replace(found, certificate=certificate.der).publisher()
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_a_publisher_has_the_form_of_its_forge(
     certificate = certificates.made(
         *((number, b"\x0c%c" % len(text) + text.encode()) for number, text in said.items())
     )
-    found = dataclasses.replace(Bundle.parse(encoded(document())), certificate=certificate.der)
+    found = replace(Bundle.parse(encoded(document())), certificate=certificate.der)
     assert found.publisher() == {**publisher, "environment": None}
 
 

@@ -10,7 +10,6 @@ import re
 import shutil
 import sys
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +29,7 @@ from releasekit.ecosystems.pypi.target import PyPI, PythonFiles
 from releasekit.ecosystems.shared import artifacts
 from releasekit.ecosystems.shared.jsonlines import Conversation
 from releasekit.errors import BuildFailed, ConfigError
+from releasekit.fields import replace
 from releasekit.host.process import Processes
 from releasekit.report.view import READ_ITS_LOG
 from releasekit.state.directory import built_directory

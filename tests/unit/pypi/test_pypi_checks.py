@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import re
 import zipfile
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +22,7 @@ from releasekit.ecosystems.pypi.distribution import (
 )
 from releasekit.ecosystems.pypi.manifest import parse_project, read_pyproject
 from releasekit.errors import PackageError
+from releasekit.fields import replace
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:

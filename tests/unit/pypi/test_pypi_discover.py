@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import replace
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,6 +13,7 @@ from releasekit.ecosystems.pypi.discover import resolve_sources
 from releasekit.ecosystems.pypi.manifest import BuildSystem, PyProject
 from releasekit.ecosystems.pypi.target import PyPIWorkspace
 from releasekit.errors import ConfigError, Cycle, PlanError
+from releasekit.fields import replace
 from releasekit.model import Action
 from releasekit.plan.order import in_order
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -14,6 +13,7 @@ from releasekit.ecosystems.pypi import Options, discover
 from releasekit.ecosystems.pypi.target import PyPITarget, PyPIWorkspace
 from releasekit.ecosystems.pypi.versioning import move_specifier
 from releasekit.errors import PlanError
+from releasekit.fields import replace
 from releasekit.model import Package, PackageId
 from releasekit.problems import Problem
 from versions.writing import write_versions

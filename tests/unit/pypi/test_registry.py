@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, TypeVar
 
@@ -23,6 +22,7 @@ from releasekit.errors import (
     Rejected,
     Transient,
 )
+from releasekit.fields import replace
 from releasekit.http.circuit import Circuit
 from releasekit.model import Action, PackageId, PlannedPackage
 from trusted_index import make_token

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import itertools
 import json
-from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -16,6 +15,7 @@ from releasekit.ecosystems.pypi.simple_index import (
     parse_page,
 )
 from releasekit.errors import Rejected
+from releasekit.fields import replace
 
 JSON = "application/vnd.pypi.simple.v1+json"
 PACKAGE = distributions.package("acme-core", "1.0.0")
@@ -51,7 +51,7 @@ def test_html_pages_are_read(kind: str) -> None:
     <a href="../../packages/a-1%2B2.tar.gz#sha256={AB.upper()}">whatever it says</a>
     <A HREF="https://files.example/x/a-2.whl?sig=1#md5={AB[:32]}" data-yanked="">a</A>
     <a href="a-3.tar.gz">a</a><a href="a-4.tar.gz#egg">a</a><a href="/">up</a></body></html>"""
-    assert tuple(parse_page(body.encode(), kind)) == (
+    assert tuple(replace(file, url="") for file in parse_page(body.encode(), kind)) == (
         ListedFile("a-1+2.tar.gz", f"sha256:{AB}"),
         ListedFile("a-2.whl", f"md5:{AB[:32]}", yanked=""),
         ListedFile("a-3.tar.gz", ""),
@@ -100,7 +100,7 @@ def test_pages_are_read_as_html_parser_reads_them() -> None:
         if quote or more != "/":
             assert found == [target]
             (file,) = parse_page(page.encode(), "text/html")
-            assert replace(file, yanked=None) == listed("a-1.tar.gz")[0]
+            assert replace(file, yanked=None, url="") == listed("a-1.tar.gz")[0]
             assert file.yanked == ("" if "yanked" in more else None)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,6 +21,7 @@ from fakes import (
     plan,
 )
 from releasekit.errors import Denied, Transient
+from releasekit.fields import replace
 from releasekit.model import Action, Artifact, Outcome
 from releasekit.problems import Problem
 from releasekit.release.polling import Polling

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pytest
 
 from fakes import FakeRegistry, FakeTarget, FakeWorkspace, package, plan, released
 from releasekit.errors import Denied, Rejected, Transient
+from releasekit.fields import replace
 from releasekit.model import Action, Dependency, Outcome, Package, Plan, Result
 from releasekit.state.journal import read_history
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ from fakes import (
 )
 from releasekit import report
 from releasekit.errors import Denied, PlanError, StageOnly, Transient
+from releasekit.fields import replace
 from releasekit.model import (
     Action,
     Dependency,

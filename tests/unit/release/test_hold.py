@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -19,6 +19,7 @@ from fakes import (
     released,
 )
 from releasekit.errors import Denied
+from releasekit.fields import replace
 from releasekit.model import Action, Dependency, DependencyKind, Outcome
 from releasekit.problems import Problem
 from releasekit.release.tasks import batches_of, describe_late, find_late

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from releasekit.errors import (
     ReleasekitError,
     Transient,
 )
+from releasekit.fields import replace
 from releasekit.model import Action, Dependency, Outcome, PackageId, Published, Span
 from releasekit.problems import Problem
 from releasekit.release.package_run import CUT_OFF, PackageRun, companions, result_of, results_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ from fakes import (
 )
 from releasekit.aio import uncancellable
 from releasekit.errors import CircuitOpen, Denied, Transient
+from releasekit.fields import replace
 from releasekit.model import (
     UNKNOWN,
     Action,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pytest
 
 from fakes import FakeRegistry, FakeTarget, FakeWorkspace, config, package, plan
+from releasekit.fields import replace
 from releasekit.model import Action, Outcome, PackageId
 from releasekit.release.release import ReleaseRun
 from releasekit.release.sources import Sources

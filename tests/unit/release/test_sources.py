@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from fakes import package, plan
 from releasekit.errors import ConfigError
+from releasekit.fields import replace
 from releasekit.release.sources import Sources
 
 if TYPE_CHECKING:

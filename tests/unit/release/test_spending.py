@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,6 +26,7 @@ from fakes import (
 )
 from memory_log import MemoryLog
 from releasekit.errors import CircuitOpen, ConfigError, Denied, PackageError, Transient
+from releasekit.fields import replace
 from releasekit.http.traffic import Counters, Metrics, pause, wait_for_turn
 from releasekit.model import Action, Outcome
 from releasekit.release.polling import Polling

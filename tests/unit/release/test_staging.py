@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -31,6 +30,7 @@ from releasekit.errors import (
     Transient,
     Undecided,
 )
+from releasekit.fields import replace
 from releasekit.model import (
     Action,
     Dependency,

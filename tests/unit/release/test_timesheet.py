@@ -7,13 +7,14 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from fakes import package_id
 from releasekit.errors import CircuitOpen, Denied, Transient
+from releasekit.fields import replace
 from releasekit.http.traffic import Pause, record_wait
 from releasekit.model import Node, PackageId
 from releasekit.release.events import Events

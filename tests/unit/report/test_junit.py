@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
@@ -8,6 +7,7 @@ import pytest
 from hypothesis import given
 
 from releasekit.announced import Status
+from releasekit.fields import replace
 from releasekit.host.runner import MAX_DOTENV
 from releasekit.model import Outcome
 from releasekit.problems import Problem

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import re
 import threading
-from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import pytest
 from hypothesis import given, settings
 
 from processes import PATIENCE_S
+from releasekit.fields import replace
 from releasekit.model import (
     Action,
     Course,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from io import StringIO
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
@@ -14,6 +14,7 @@ from hypothesis import given
 from fakes import SEAL, FakeRegistry, FakeWorkspace, config, package, placed, plan, target
 from memory_log import MemoryLog
 from releasekit.errors import Transient
+from releasekit.fields import replace
 from releasekit.model import (
     Action,
     Course,

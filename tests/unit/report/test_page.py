@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from colorsys import rgb_to_hls
-from dataclasses import replace
 from hashlib import sha256
 from html.parser import HTMLParser
 from importlib import resources
@@ -16,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from make_pictures.releases import SIZES, release
+from releasekit.fields import replace
 from releasekit.host.output_path import describe_obstacle
 from releasekit.model import Outcome, PackageWarning, Span, WarningName
 from releasekit.problems import Problem

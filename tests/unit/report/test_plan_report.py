@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 
+from releasekit.fields import replace
 from releasekit.host.ci import Origin
 from releasekit.model import Action, PackageId, Staged
 from releasekit.report import (

@@ -1,14 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping  # noqa: TC003 (annotations are read)
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec import Struct
 
 import fakes
 from releasekit.__main__ import _print_bug
-from releasekit.fields import Identity, Links  # noqa: TC001 (likewise)
+from releasekit.fields import Identity, Links, replace
 from releasekit.host.runner import open_runner
 from releasekit.host.scrub import Redactor
 from releasekit.model import (
@@ -94,14 +94,12 @@ def test_a_report_is_written_without_secrets() -> None:
     assert clean.results[0].hint == "Look at ***: https://docs.example/page#part"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Remark:
+class Remark(Struct, frozen=True, kw_only=True):
     name: Identity
     words: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaterResult(Result):
+class LaterResult(Result, frozen=True, kw_only=True):
     """With fields that nothing but their annotations speaks of."""
 
     remark: str

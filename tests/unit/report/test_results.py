@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import TYPE_CHECKING, cast, get_args
@@ -11,6 +10,7 @@ from hypothesis import given
 from jsonschema import Draft202012Validator
 
 from releasekit.errors import ConfigError
+from releasekit.fields import replace
 from releasekit.host.ci import Origin
 from releasekit.model import Action, Outcome, PackageId, Phase, Span, WarningName
 from releasekit.report import join, load_all, load_results, results_json, results_table, summary

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ import pytest
 from hypothesis import given
 from jsonschema import Draft202012Validator
 
+from releasekit.fields import replace
 from releasekit.report import (
     join,
     load_results,

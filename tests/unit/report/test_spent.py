@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 
+from releasekit.fields import replace
 from releasekit.host.scrub import Redactor
 from releasekit.report.redacted import Redacted
 from releasekit.report.spent import traffic_line

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from fakes import package, package_id
 from releasekit.errors import Denied, PackageError, Transient
+from releasekit.fields import replace
 from releasekit.model import DependencyKind, Published, Withdrawal
 from releasekit.report.status import Status, status_table
 

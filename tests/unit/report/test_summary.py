@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from html import unescape
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from markdown_it import MarkdownIt
 
 from approvals import on_page, recorded
 from releasekit.announced import Status
+from releasekit.fields import replace
 from releasekit.model import Outcome, Span
 from releasekit.report import summary
 from sample_runs import (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from html import unescape
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ import pytest
 from hypothesis import given
 
 from releasekit.announced import Announcement, Status, Tag
+from releasekit.fields import replace
 from releasekit.model import Action, Outcome
 from releasekit.problems import Problem
 from releasekit.report import (

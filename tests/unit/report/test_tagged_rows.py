@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from jsonschema import Draft202012Validator
 
 from releasekit.announced import Announcement, Status, Tag
 from releasekit.errors import ConfigError
+from releasekit.fields import replace
 from releasekit.model import Action, Outcome, PackageId
 from releasekit.problems import Problem
 from releasekit.report import (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from releasekit.ecosystems.npm.composition import NpmComposition
 from releasekit.ecosystems.npm.discover import Found
 from releasekit.ecosystems.npm.roots import PNPM, WorkspaceFiles
 from releasekit.ecosystems.pypi.composition import PyPIComposition
+from releasekit.fields import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import httpx
@@ -17,6 +16,7 @@ from releasekit.config.values import Url
 from releasekit.ecosystems.maven import repository
 from releasekit.ecosystems.shared.login import Login, TokenAuth, TokenInput, choose_login
 from releasekit.errors import MissingCredentials, UnnamedRegistry
+from releasekit.fields import replace
 from releasekit.host.ci import CI
 from releasekit.http.credentials import Credentials, Secret, snapshot
 from releasekit.http.identity import GITHUB, GITLAB, NO_PERMISSION

@@ -8,7 +8,6 @@ import math
 import os
 import threading
 import zlib
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ import pytest
 
 from processes import PATIENCE_S
 from releasekit.errors import JournalError, JournalNewer, JournalUnwritable
+from releasekit.fields import replace
 from releasekit.host.scrub import Redactor
 from releasekit.model import Artifact, Outcome, Package, PackageId, Staged
 from releasekit.state import history

@@ -7,7 +7,6 @@ import io
 import tarfile
 import tempfile
 import zipfile
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +14,7 @@ import pytest
 import fakes
 from raising import raises
 from releasekit.ecosystems.shared.archives import member_names
+from releasekit.fields import replace
 from releasekit.model import Artifact, Outcome
 from releasekit.problems import Problem
 from releasekit.release.building import refuse_state

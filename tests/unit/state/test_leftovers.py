@@ -5,7 +5,6 @@ import contextlib
 import os
 import zlib
 from contextvars import Context
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest.mock import Mock
@@ -13,6 +12,7 @@ from unittest.mock import Mock
 import pytest
 
 from releasekit.errors import LockHeld, StateError
+from releasekit.fields import replace
 from releasekit.model import Artifact, Outcome, Package, PackageId
 from releasekit.state import locks
 from releasekit.state.directory import links

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping  # noqa: TC003 (annotations are read)
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Literal
 
 import pytest
+from msgspec import Struct
 
 from releasekit.fields import Mark
 from releasekit.text.codec import Record, row_of
@@ -17,14 +17,12 @@ class Colour(StrEnum):
     BLUE = "blue"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wheel:
+class Wheel(Struct, frozen=True, kw_only=True):
     size: int
     spokes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cart:
+class Cart(Struct, frozen=True, kw_only=True):
     name: str
     took_s: float = 0.0
     is_new: bool = False

@@ -1,6 +1,5 @@
 """The command approve: what it takes, and what help says of it."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -9,8 +8,7 @@ from releasekit.config.declaration import Declaration, declare_flag
 from releasekit.config.inputs import PROJECT, REQUESTS, STATE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApproveInputs(CommandInputs):
+class ApproveInputs(CommandInputs, frozen=True, kw_only=True):
     results_file: Annotated[
         Path | None,
         Declaration(

@@ -1,6 +1,5 @@
 """The command check: what it takes, and what help says of it."""
 
-from dataclasses import dataclass
 from typing import Annotated, Final
 
 from releasekit.config.command import Command, CommandInputs
@@ -8,8 +7,7 @@ from releasekit.config.declaration import declare_flag
 from releasekit.config.inputs import DIST, FORESEEN, PACKAGES, STATE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckInputs(CommandInputs):
+class CheckInputs(CommandInputs, frozen=True, kw_only=True):
     fix: Annotated[bool, declare_flag("First repair what earlier runs left behind.")] = False
 
 

@@ -1,14 +1,12 @@
 """The command init: what it takes, and what help says of it."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from releasekit.config.command import Command, CommandInputs
 from releasekit.config.inputs import LOGS, PrintOnly
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InitInputs(CommandInputs):
+class InitInputs(CommandInputs, frozen=True, kw_only=True):
     dry_run: PrintOnly = False
 
 

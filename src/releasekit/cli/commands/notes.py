@@ -1,6 +1,5 @@
 """The command notes: what it takes, and what help says of it."""
 
-from dataclasses import dataclass
 from typing import Annotated, Final
 
 from releasekit.config.command import Command, CommandInputs, Positional
@@ -8,8 +7,7 @@ from releasekit.config.declaration import declare_flag
 from releasekit.config.inputs import LOGS, PROJECT
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NotesInputs(CommandInputs):
+class NotesInputs(CommandInputs, frozen=True, kw_only=True):
     subject: Annotated[
         tuple[str, ...],
         declare_flag(

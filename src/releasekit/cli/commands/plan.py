@@ -1,6 +1,5 @@
 """The command plan: what it takes, and what help says of it."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -9,8 +8,7 @@ from releasekit.config.declaration import NOT_IN_FILE, Declaration, declare_flag
 from releasekit.config.inputs import DIST, FORESEEN, REQUESTS, STATE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanInputs(CommandInputs):
+class PlanInputs(CommandInputs, frozen=True, kw_only=True):
     plan_file: Annotated[
         Path | None,
         Declaration(

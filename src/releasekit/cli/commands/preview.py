@@ -1,14 +1,12 @@
 """The command preview: what it takes, and what help says of it."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from releasekit.config.command import Command, CommandInputs
 from releasekit.config.inputs import LOGS, Since
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreviewInputs(CommandInputs):
+class PreviewInputs(CommandInputs, frozen=True, kw_only=True):
     since: Since = ""
 
 

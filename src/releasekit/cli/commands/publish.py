@@ -1,6 +1,5 @@
 """The command publish: what it takes, and what help says of it."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -9,8 +8,7 @@ from releasekit.config.declaration import NOT_IN_FILE, Declaration
 from releasekit.config.inputs import FORESEEN, ResultsFile
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishInputs(CommandInputs):
+class PublishInputs(CommandInputs, frozen=True, kw_only=True):
     plan_file: Annotated[
         Path | None,
         Declaration(

@@ -1,9 +1,9 @@
 """The command reject: what it takes, and what help says of it."""
 
-from dataclasses import replace
 from typing import Final
 
 from releasekit.cli.commands import approve
+from releasekit.fields import replace
 
 COMMAND: Final = replace(
     approve.COMMAND,

@@ -1,6 +1,5 @@
 """The command status: what it takes, and what help says of it."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -10,8 +9,7 @@ from releasekit.config.declaration import declare_flag
 from releasekit.config.inputs import LOGS, PACKAGES, PROJECT, REQUESTS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatusInputs(CommandInputs):
+class StatusInputs(CommandInputs, frozen=True, kw_only=True):
     release: Annotated[
         str | Path,
         declare_flag(

@@ -1,6 +1,5 @@
 """The command trust: what it takes, and what help says of it."""
 
-from dataclasses import dataclass
 from typing import Annotated, Final
 
 from releasekit.config import values
@@ -9,8 +8,7 @@ from releasekit.config.declaration import declare_flag
 from releasekit.config.inputs import LOGS, PACKAGES
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrustInputs(CommandInputs):
+class TrustInputs(CommandInputs, frozen=True, kw_only=True):
     repository: Annotated[
         str,
         declare_flag(

@@ -1,6 +1,5 @@
 """The command verify: what it takes, and what help says of it."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -10,8 +9,7 @@ from releasekit.config.declaration import declare_flag
 from releasekit.config.values import Url
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerifyInputs(CommandInputs):
+class VerifyInputs(CommandInputs, frozen=True, kw_only=True):
     files: Annotated[
         tuple[Path | Url, ...],
         declare_flag(

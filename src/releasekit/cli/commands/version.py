@@ -1,6 +1,5 @@
 """The command version: what it takes, and what help says of it."""
 
-from dataclasses import dataclass
 from typing import Annotated, Final
 
 from releasekit.config.command import Command, CommandInputs
@@ -8,8 +7,7 @@ from releasekit.config.declaration import declare_flag
 from releasekit.config.inputs import EDITS, PrintOnly
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VersionInputs(CommandInputs):
+class VersionInputs(CommandInputs, frozen=True, kw_only=True):
     dry_run: PrintOnly = False
     check: Annotated[
         bool, declare_flag("As `--dry-run`, and exit 1 if there is something to write.")

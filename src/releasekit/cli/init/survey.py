@@ -6,15 +6,17 @@ import json
 import os
 import re
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from releasekit.cli.init.trial import Proposal, Untold, join_settings, write_settings
 from releasekit.cli.session import open_targets, open_workspace, say
 from releasekit.config.locations import FILENAME
 from releasekit.ecosystems.shared.documents import table_in
 from releasekit.errors import CommandFailed, ConfigError, PackageError, ReleasekitError
+from releasekit.fields import replace
 from releasekit.git.commits import Commits
 from releasekit.git.remote import Remote
 from releasekit.git.versions import find_versions
@@ -57,8 +59,7 @@ _FROM_TAGS: Final = re.compile(
 _BETWEEN_TAGS: Final = re.compile(r"[-.+]dev|\+|dirty|snapshot", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inventory:
+class Inventory(Struct, frozen=True, kw_only=True):
     """What `init` goes by. Packages are `chosen` to be published; others are `waiting` for a
     version, where none is chosen, or have a place in a `later` release. Versions of some come
     `from_tags`; `native` ones have wheels that PyPI refuses where one job builds them.

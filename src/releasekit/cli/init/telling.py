@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 from contextlib import suppress
-from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +13,7 @@ from releasekit.cli.init.workflow import PREBUILT, WORKFLOW, Start
 from releasekit.config.locations import FILENAME
 from releasekit.decided import Level
 from releasekit.errors import told_of
+from releasekit.fields import replace
 from releasekit.model import UNKNOWN
 from releasekit.plan.other_tools import PRE_MODE, Deciding, describe_unread, find_unread
 from releasekit.plan.publishers import describe_publishers

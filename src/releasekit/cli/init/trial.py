@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from releasekit.cli.commands import COMMANDS
 from releasekit.cli.prepare import prepare
@@ -12,6 +13,7 @@ from releasekit.config.file import take_apart
 from releasekit.config.inputs import Declared
 from releasekit.config.locations import FILENAME
 from releasekit.errors import ReleasekitError
+from releasekit.fields import replace
 from releasekit.model import WarningName
 from releasekit.plan.unlisted_packages import list_options, read_list, write_list
 from releasekit.plan.warnings import refuse_errors
@@ -39,8 +41,7 @@ _CONFIG: Final = """\
 HOLDS: Final = "is new, and holds the others"
 
 
-@dataclass(frozen=True, slots=True)
-class Untold:
+class Untold(Struct, frozen=True):
     """A package without a version, the one to tell of it, and the tag that has it, if one does."""
 
     package: Package
@@ -48,8 +49,7 @@ class Untold:
     tag: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal:
+class Proposal(Struct, frozen=True, kw_only=True):
     """What a releasekit.toml has to say beside the `config` of this run. Of the `unlisted` packages
     some are `meant` to be published: all, where the root has none.
     """
@@ -61,8 +61,7 @@ class Proposal:
     excluded: Sequence[Package] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tried:
+class Tried(Struct, frozen=True, kw_only=True):
     """What the next `plan` makes of a draft: the plan, or why there is none."""
 
     draft: Proposal

@@ -7,15 +7,17 @@ import os
 import re
 import shlex
 from bisect import bisect_left
-from dataclasses import dataclass, replace
 from itertools import count, takewhile
 from operator import methodcaller
 from textwrap import indent
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
 from releasekit.cli.init.survey import is_between_tags, read_document
 from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.errors import PathError
+from releasekit.fields import replace
 from releasekit.git.tag_forms import SHARED_TAGS
 from releasekit.host.files import is_file
 from releasekit.plan.publishers import list_own_jobs, read_workflows
@@ -70,8 +72,7 @@ _DIST: Final = f"""\
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(Struct, frozen=True):
     """The tags that start a release, what the workflow says of them, and one to push first; empty
     where nothing tells the next one.
     """
@@ -83,8 +84,7 @@ class Start:
     is_version: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReleaseJob:
+class ReleaseJob(Struct, frozen=True, kw_only=True):
     """What the workflow is made of: what each ecosystem asks for, and which packages git does not
     have whole, with one of the files. Of today's versions, some are `taken` by tags, and some are
     those of a commit `between` two tags.

@@ -1,6 +1,5 @@
 """Rust crates and cargo registries, declared."""
 
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final
 
 from releasekit.config.declaration import Declaration, EcosystemDeclaration, Manifests, Setup, Tool
@@ -11,8 +10,7 @@ from releasekit.host.scrub import ToolVariables
 CRATES_IO_INDEX: Final = "https://index.crates.io/"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options(OptionTable):
+class Options(OptionTable, frozen=True, kw_only=True):
     ECOSYSTEM: ClassVar[str] = "cargo"
 
     workspaces: Annotated[

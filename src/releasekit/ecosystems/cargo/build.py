@@ -7,8 +7,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 from releasekit.ecosystems.cargo import TOOL, crate_file
 from releasekit.ecosystems.cargo.destination import CRATES_IO
@@ -82,8 +83,7 @@ VERIFY_OFF: Final = (
 )
 
 
-@dataclass(slots=True)
-class CrateBatch:
+class CrateBatch(Struct):
     """Crates of one workspace that are being packaged: `wanted` are to be published; `beside` are
     packaged with them, because those need them and cargo finds them in no registry.
     """
@@ -99,8 +99,7 @@ class CrateBatch:
         return [name for name in self.wanted if name not in self.failed]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Packager:
+class Packager(Struct, frozen=True, kw_only=True):
     """What the calls of a run share. `crates` are all members; `edges` what each of them needs
     among the others; `stand_in` is the index of what stands in for crates.io; `indexes` are those
     that can be mirrored. `lost` are the crates that other calls could not package.

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from releasekit.ecosystems.cargo.discover import ECOSYSTEM
 from releasekit.ecosystems.cargo.requirements import Requirement
@@ -40,8 +41,7 @@ _NAME: Final = re.compile(
 _TABLES: Final = ("dependencies", "build-dependencies", "dev-dependencies")
 
 
-@dataclass(frozen=True, slots=True)
-class CrateFile:
+class CrateFile(Struct, frozen=True):
     """`manifest` is the normalised Cargo.toml; `readme` its text, None when there is none."""
 
     manifest: Mapping[str, Any]

@@ -6,17 +6,18 @@ https://doc.rust-lang.org/cargo/reference/config.html
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import httpx
+from msgspec import Struct, field
 
 from releasekit.config.values import Directory, Url
 from releasekit.ecosystems.cargo import CRATES_IO_INDEX
 from releasekit.ecosystems.shared.crates import read_toml
 from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.errors import ConfigError, did_you_mean
+from releasekit.fields import replace
 from releasekit.host.files import is_in_checkout
 from releasekit.http.origins import require_safe, same_origin
 from releasekit.problems import Problem
@@ -45,8 +46,7 @@ _KNOWN: Final = {
 _ALIASES: Final = {api: index for index, api in _KNOWN.items()}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CargoConfig:
+class CargoConfig(Struct, frozen=True, kw_only=True):
     """`registries` maps each name to its index as it is written there, `sparse+` included;
     `stand_in` is the index of the registry that stands in for crates.io, empty when none does, and
     `replaced` says that something does, which may be a directory; `variables` are those of the
@@ -127,8 +127,7 @@ def _find_files(root: Path, environment: Mapping[str, str]) -> Iterator[Path]:
                 break
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Destination:
+class Destination(Struct, frozen=True, kw_only=True):
     """`name` is its name in cargo's configuration, empty where it has none. `directory` is set for
     a directory; else `index` is the URL of its sparse index, ending with a slash, and `api` that
     of its API if it is known beforehand. `stands_for` is the index that manifests name for it.
@@ -140,7 +139,7 @@ class Destination:
     index: str = ""
     api: str = ""
     stands_for: str = CRATES_IO
-    only_in: str = field(default="", compare=False)
+    only_in: str = ""
 
     def holds(self, registry: str) -> bool:
         """Whether cargo looks here for a dependency on `registry`, empty for crates.io."""

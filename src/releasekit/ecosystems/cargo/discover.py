@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec import Struct
 
 from releasekit.ecosystems.cargo import TOOL, crates_io
 from releasekit.ecosystems.cargo.destination import CRATES_IO
@@ -27,6 +28,7 @@ from releasekit.ecosystems.shared.documents import table_in
 from releasekit.ecosystems.shared.packages import named_roots, unique_by_name
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import CommandFailed, ConfigError, Unreadable
+from releasekit.fields import replace
 from releasekit.graph import rings, stuck
 from releasekit.host.files import follow, inside, read_text
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
@@ -64,8 +66,7 @@ _PLACED: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Need:
+class Need(Struct, frozen=True, kw_only=True):
     """A dependency. `requirement` is "*" where no version is written; it `is_wild` where the
     manifest says so. `path` is None where the manifest has none, and `registry` is the URL of its
     index, empty for crates.io; `git` is the URL of a repository that it comes from here.
@@ -93,8 +94,7 @@ class Need:
         return self.kind == "dev" and not self.has_version
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Crate:
+class Crate(Struct, frozen=True, kw_only=True):
     """One member. `publish` is None for anywhere, else the names of the registries it may go to;
     `refused` is what crates.io, but no other registry, refuses. A crate that `is_foreign` is linked
     by other languages only, as those of maturin and napi are. `tool` is the cargo of the workspace,

@@ -17,10 +17,10 @@ import hashlib
 import json
 import re
 import secrets
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx
+from msgspec import Struct, field
 
 from releasekit.aio import GroupClosed, Resource, uncancellable
 from releasekit.ecosystems.cargo import CRATES_IO_INDEX
@@ -42,6 +42,7 @@ from releasekit.ecosystems.directory import read_page
 from releasekit.ecosystems.shared.documents import text_in
 from releasekit.ecosystems.shared.server import MAX_FILE_BYTES, MAX_PAGE_BYTES
 from releasekit.errors import ConfigError, PackageError
+from releasekit.fields import replace
 from releasekit.host import durable
 from releasekit.http import client
 from releasekit.http.origins import require_safe
@@ -84,8 +85,7 @@ _REASONS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Indexes:
+class Indexes(Struct, frozen=True, kw_only=True):
     """What may be mirrored in a run. `crates_io` is the sparse index that cargo reads for
     crates.io, with a slash at its end, empty where it reads none; `seen` are files that were read
     in this run, by URL, None for one that is not there; `broken` are indexes that could not be

@@ -5,14 +5,14 @@ https://github.com/rust-lang/crates.io/blob/main/src/rate_limiter.rs
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from releasekit.report.text import minutes
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(Struct, frozen=True):
     """`burst` at once, then one every `interval_s`."""
 
     burst: int
@@ -42,8 +42,7 @@ def plan_note(least_s: float) -> str:
     )
 
 
-@dataclass(slots=True)
-class Pace:
+class Pace(Struct):
     """Gives each waiting package its own turn once a registry has said when it takes the next one:
     if all came back at once, the registry would let in only one of them. The jobs of a release
     hear the same moment from the registry, so each has a different `delay_s`.

@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import io
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import httpx
+from msgspec import Struct
 
 from releasekit.aio import Resource, uncancellable
 from releasekit.ecosystems.cargo import crate_file, login, rates, sparse_index
@@ -116,8 +116,7 @@ _UNLIMITED: Final = Limit(0, 0.0)
 _MAX_KEPT_BYTES: Final = 512 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class CargoEndpoints:
+class CargoEndpoints(Struct, frozen=True):
     """`api` is None for an index that only serves downloads, as plain files do. `private` says that
     the index, too, requires a token.
     """

@@ -7,9 +7,10 @@ https://doc.rust-lang.org/cargo/reference/specifying-dependencies.html
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
+
+from msgspec import Struct
 
 from releasekit.ecosystems.shared.crates import DEV, list_dependencies
 from releasekit.ecosystems.shared.documents import table_in
@@ -41,8 +42,7 @@ _PATH: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(Struct, frozen=True):
     """The value of `version = "…"`."""
 
     comparators: tuple[Comparator, ...]
@@ -139,8 +139,7 @@ def _default_operator(text: str) -> str:
     return "" if _WILDCARD.search(numbers) else "^"
 
 
-@dataclass(frozen=True, slots=True)
-class PathDependency:
+class PathDependency(Struct, frozen=True):
     """A dependency with a path. `where` are the keys that lead to it."""
 
     where: tuple[str, ...]

@@ -10,9 +10,10 @@ from __future__ import annotations
 import io
 import json
 import struct
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, Self
+
+from msgspec import Struct
 
 from releasekit.ecosystems.cargo import crate_file
 from releasekit.ecosystems.cargo.destination import CRATES_IO, with_slash
@@ -111,8 +112,7 @@ def find_published(body: bytes, package: Package, *, url: str, unyank: str) -> P
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Home:
+class Home(Struct, frozen=True):
     """The registry a package goes to: `index` as a manifest names it, empty where manifests have no
     name for it; `members` are the packages that are published there with it.
     """
@@ -137,8 +137,7 @@ class Home:
         return None if with_slash(named) == with_slash(self.index) else named
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexDependency:
+class IndexDependency(Struct, frozen=True, kw_only=True):
     """`alias` is the name in the manifest, where that states the one of the package too. `common`
     are the fields that have the same names in an upload and in an index.
     """

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 from releasekit.aio import Resource
 from releasekit.config.shards import Shard
@@ -273,8 +274,7 @@ class Cargo(Resource):
         return self._scratch
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CargoWorkspace:
+class CargoWorkspace(Struct, frozen=True, kw_only=True):
     """Implements `interface.Workspace`; `crates` are all crates by name, and `lost` those that
     could not be packaged, of those that wait for no registry.
     """

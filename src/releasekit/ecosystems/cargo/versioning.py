@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from releasekit.decided import Edge
 from releasekit.ecosystems.cargo.discover import ECOSYSTEM, KINDS
@@ -55,8 +56,7 @@ _SHARED: Final = ("workspace", "package", "version")
 _MEND: Final = "run `cargo update --workspace`, and commit it"
 
 
-@dataclass(frozen=True)
-class CargoVersioning(Versioning):
+class CargoVersioning(Struct, Versioning, frozen=True, dict=True):
     """`crates` are those of the `packages`, by name."""
 
     packages: Sequence[Package]

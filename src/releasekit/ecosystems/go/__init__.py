@@ -1,8 +1,9 @@
 """Go modules, declared: tags on a git remote, and the proxies that serve them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Final
+
+from msgspec import field
 
 from releasekit.config.declaration import Declaration, EcosystemDeclaration, Manifests, Setup, Tool
 from releasekit.config.tables import Option, OptionTable, remote_name, string
@@ -21,8 +22,7 @@ def _parse_file_name(key: str, value: object) -> str:
     return name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options(OptionTable):
+class Options(OptionTable, frozen=True, kw_only=True):
     ECOSYSTEM: ClassVar[str] = "go"
 
     version: Annotated[

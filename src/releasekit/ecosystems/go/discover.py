@@ -6,9 +6,10 @@ A go.mod has no place for the version of its module: options and version files t
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from releasekit.ecosystems.go import gomod, paths
 from releasekit.ecosystems.shared.packages import unique_by_name
@@ -49,8 +50,7 @@ _ASSIGNED: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Module:
+class Module(Struct, frozen=True, kw_only=True):
     """`directory` is absolute. `unpublishable` says why it is never published. `version_place` is
     where its version stands, empty for one that has none.
     """

@@ -6,13 +6,15 @@ https://go.dev/ref/mod#go-mod-file-lexical
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from releasekit.ecosystems.go import paths
 from releasekit.ecosystems.go.paths import parse_version
 from releasekit.errors import ManifestError, PlanError, Unreadable
+from releasekit.fields import replace
 from releasekit.host import files
 from releasekit.problems import Problem
 from releasekit.text.splice import splice
@@ -77,15 +79,13 @@ _TOKEN: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(Struct, frozen=True):
     text: str
     start: int
     end: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class Line(Struct, frozen=True, kw_only=True):
     """One directive, also one from a block. `start` and `end` are those of its physical line, with
     the line end; `block` those of the block around it.
     """
@@ -101,8 +101,7 @@ class Line:
         return tuple(token.text for token in self.arguments)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Require:
+class Require(Struct, frozen=True, kw_only=True):
     """`at` is where its version stands; `indirect` says that no package of the module imports it,
     as a comment beside it does. https://go.dev/ref/mod#go-mod-file-require
     """
@@ -118,15 +117,13 @@ class Require:
         return self.version == "v0.0.0" or is_zero_version(self.version)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replace:
+class Replace(Struct, frozen=True, kw_only=True):
     path: str
     target: str
     line: Line
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GoMod:
+class GoMod(Struct, frozen=True, kw_only=True):
     text: str
     module: str
     go: str
@@ -135,8 +132,7 @@ class GoMod:
     lines: tuple[Line, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Sums:
+class Sums(Struct, frozen=True):
     """The two hashes of a module in go.sum, as `h1:…`. https://go.dev/ref/mod#go-sum-files"""
 
     zip: str

@@ -12,8 +12,9 @@ import io
 import re
 import time
 import zipfile
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from releasekit.ecosystems.go import paths
 from releasekit.ecosystems.interface import Composition
@@ -66,8 +67,7 @@ class GoComposition(Composition):
         return (top / LICENSE,)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class File:
+class File(Struct, frozen=True, kw_only=True):
     """One entry of a git tree; a symbolic link or the like is not `regular`."""
 
     size: int

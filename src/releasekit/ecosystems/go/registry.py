@@ -12,7 +12,6 @@ import hashlib
 import re
 import sys
 from collections import defaultdict
-from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final, Self, TypeVar
@@ -36,6 +35,7 @@ from releasekit.errors import (
     Rejected,
     Transient,
 )
+from releasekit.fields import replace
 from releasekit.git import objects
 from releasekit.git.objects import TagBundle
 from releasekit.git.remote import HINT, Remote

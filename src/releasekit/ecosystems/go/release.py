@@ -8,9 +8,10 @@ import asyncio
 import hashlib
 import json
 import time
-from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 from releasekit.ecosystems.go import discover, gomod, module_zip, paths
 from releasekit.ecosystems.go.gomod import Sums
@@ -50,8 +51,7 @@ if TYPE_CHECKING:
 _MAX_VERSION_CHARS: Final = 1000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuiltModule:
+class BuiltModule(Struct, frozen=True, kw_only=True):
     """What other modules need to know of a release. `manifests` are go.mod and go.sum, by name;
     `tag` is the id of its tag.
     """
@@ -184,8 +184,7 @@ def _make_release_commit(
     return objects
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModuleBatch:
+class ModuleBatch(Struct, frozen=True, kw_only=True):
     """Modules built in one call, dependencies first. `edits` says whether go.mod and go.sum change
     to what the release needs; `lookup` finds the hashes of published modules; `into` says where the
     files of each will be; `stored` are the ids of the tags that earlier runs made there of the same

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from releasekit.aio import gather_all
 from releasekit.ecosystems.go.module_zip import MAX_ZIP_BYTES, File
@@ -46,8 +47,7 @@ def path_in_repository(directory: Path, top: Path) -> PurePosixPath:
     return PurePosixPath(directory.relative_to(top).as_posix())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceHead:
+class SourceHead(Struct, frozen=True, kw_only=True):
     """The commit that is checked out. `objects` is the object directory of its repository."""
 
     commit: str
@@ -56,8 +56,7 @@ class SourceHead:
     objects: Path
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModuleSources:
+class ModuleSources(Struct, frozen=True, kw_only=True):
     """HEAD of the repository at `top`: its files, and the entries of the directories of modules and
     of all directories above them. `changed` are Go files that differ from HEAD.
     """
@@ -163,8 +162,7 @@ def _convert_tar_errors(what: str) -> Iterator[None]:
         ) from error
 
 
-@dataclass(frozen=True, slots=True)
-class _Git:
+class _Git(Struct, frozen=True):
     processes: Processes
     directory: Path
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from releasekit.config.locations import FILENAME
 from releasekit.config.values import Directory
@@ -164,8 +165,7 @@ class Go:
         return GoWorkspace(packages=packages, modules=modules, root=root, go=self)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GoWorkspace:
+class GoWorkspace(Struct, frozen=True, kw_only=True):
     """Implements `interface.Workspace`; `modules` are all there are, by path."""
 
     packages: tuple[Package, ...]

@@ -9,9 +9,10 @@ import io
 import json
 import os
 import zipfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from releasekit.config.declaration import read_version
 from releasekit.ecosystems.go import TOOL, gomod
@@ -58,8 +59,7 @@ def _find_version(go: Path) -> str:
     return read_version(text) if text.startswith("go") else ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verifier:
+class Verifier(Struct, frozen=True, kw_only=True):
     """`directory` is where modules are unpacked. Builds can write there, so nothing is read from
     it.
     """

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from releasekit.decided import Edge
 from releasekit.ecosystems.go import paths
@@ -31,8 +32,7 @@ if TYPE_CHECKING:
     from releasekit.model import Package
 
 
-@dataclass(frozen=True)
-class GoVersioning(Versioning):
+class GoVersioning(Struct, Versioning, frozen=True, dict=True):
     """`modules` are by path. Versions may stand in the `config_file`; `tags` is the registry where
     that goes by tags.
     """

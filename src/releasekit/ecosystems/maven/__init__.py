@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Final, Literal
+
+from msgspec import Struct, field
 
 from releasekit.config.declaration import Declaration, EcosystemDeclaration, Manifests, Setup, Tool
 from releasekit.config.tables import Option, OptionTable, mapping, strings
@@ -13,8 +14,7 @@ from releasekit.host.scrub import ToolVariables
 CENTRAL: Final = "https://central.sonatype.com"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inputs:
+class Inputs(Struct, frozen=True, kw_only=True):
     username: Annotated[
         str,
         Declaration(
@@ -58,8 +58,7 @@ def _parse_checksums(key: str, value: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options(OptionTable):
+class Options(OptionTable, frozen=True, kw_only=True):
     ECOSYSTEM: ClassVar[str] = "maven"
 
     reactors: Annotated[

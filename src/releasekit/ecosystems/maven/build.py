@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from releasekit.aio import in_time, uncancellable
 from releasekit.ecosystems.directory import read_page
@@ -30,6 +31,7 @@ from releasekit.errors import (
     ReleasekitError,
     describe_os_error,
 )
+from releasekit.fields import replace
 from releasekit.host import durable
 from releasekit.host.files import repository_of
 from releasekit.host.folder import Folder
@@ -58,8 +60,7 @@ _COPY_SOURCES: Final = Path(__file__).with_name("copy_sources.py")
 _PAUSE_S: Final = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class ReactorBuilder:
+class ReactorBuilder(Struct, frozen=True):
     """Builds the reactor at `top`; `projects` are those of the workspace at `root`, by name."""
 
     root: Path

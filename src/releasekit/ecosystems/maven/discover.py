@@ -10,9 +10,10 @@ need that may be active for users, and what plugins that publish leave out.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 from releasekit.ecosystems.maven import versions
 from releasekit.ecosystems.maven.document import read_document
@@ -70,8 +71,7 @@ _POLYGLOT: Final = "polyglot-"
 _COORDINATE: Final = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]*")
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class PomProject:
+class PomProject(Struct, kw_only=True, eq=False):
     """A POM with its coordinates resolved. `top` is the directory of its reactor. `parent` is None
     for one outside of this workspace. `overrides` are set from outside, and beat what POMs say.
     """

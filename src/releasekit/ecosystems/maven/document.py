@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from codecs import BOM_UTF8, lookup
 from contextlib import suppress
-from dataclasses import dataclass, field
 from html.entities import name2codepoint
 from typing import TYPE_CHECKING, Final
 from xml.parsers import expat
+
+from msgspec import Struct, field
 
 from releasekit.errors import Unreadable
 from releasekit.host.files import read_file
@@ -49,8 +50,7 @@ _ESCAPED: Final = re.compile("[\udc80-\udcff]")
 _ENCODING: Final = "ReleaseKit cannot read the encoding {!r}: save it as UTF-8"
 
 
-@dataclass(slots=True)
-class Element:
+class Element(Struct):
     """`tag` is without its namespace. `start` and `end` are the offsets of its text in bytes, which
     are equal without a text. Of a root, `stray` is the first line with a byte that is not of its
     encoding, or 0.

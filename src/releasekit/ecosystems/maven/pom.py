@@ -6,14 +6,16 @@ https://maven.apache.org/ref/3.9.9/maven-model/maven.html
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal
 from xml.sax.saxutils import escape
+
+from msgspec import Struct, field
 
 from releasekit.ecosystems.maven import versions
 from releasekit.ecosystems.maven.document import encode, parse_document, read_document
 from releasekit.ecosystems.maven.validity import find_faults
 from releasekit.errors import ManifestError, PlanError
+from releasekit.fields import replace
 from releasekit.problems import Problem
 from releasekit.text.splice import splice
 
@@ -38,8 +40,7 @@ _COORDINATES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Withholding:
+class Withholding(Struct, frozen=True):
     """Of one plugin: the goal that publishes, the parameter that keeps a project from it, and the
     property that the parameter has by default.
     """
@@ -80,8 +81,7 @@ EXCLUDED: Final = "excludeArtifacts"
 PHASE: Final = "phase"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PomReference:
+class PomReference(Struct, frozen=True, kw_only=True):
     """Coordinates as a POM has them; empty where it leaves them open.
 
     `span` holds the offsets of the version in the file, in bytes. `needed` is False for those that
@@ -97,8 +97,7 @@ class PomReference:
     system_path: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PluginSetting:
+class PluginSetting(Struct, frozen=True, kw_only=True):
     """A value that a POM gives to a plugin of `WITHHOLDING`; `execution` is empty where it is for
     all of them. `managed` is one in pluginManagement, which gives way. `inherited` is whether the
     modules below have it too. `profile` names the one that it is in.
@@ -113,8 +112,7 @@ class PluginSetting:
     profile: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parent:
+class Parent(Struct, frozen=True, kw_only=True):
     """Maven looks at `relative_path` first, which is empty for a parent that a registry has."""
 
     group: str
@@ -123,8 +121,7 @@ class Parent:
     relative_path: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pom:
+class Pom(Struct, frozen=True, kw_only=True):
     """`spans` are the offsets of the coordinates in the file, by their path, in bytes. `managing`
     has those of `references` that give others their version, by use and artifact; the artifact is
     empty where it has an expression. Of `settings`, the first of a name counts. `flattened` is

@@ -13,10 +13,11 @@ import hashlib
 import json
 import re
 import zipfile
-from dataclasses import asdict, dataclass, field, replace
 from typing import IO, TYPE_CHECKING, Final, Literal
 
 import httpx
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from releasekit.aio import growing_pauses, uncancellable
 from releasekit.ecosystems.maven import CENTRAL, Inputs, layout
@@ -25,6 +26,7 @@ from releasekit.ecosystems.preflight import RightsFound
 from releasekit.ecosystems.shared.documents import table_in
 from releasekit.ecosystems.shared.server import RegistryClient
 from releasekit.errors import Denied, PackageError, Rejected, Transient
+from releasekit.fields import replace
 from releasekit.host import durable
 from releasekit.host.artifact_reader import open_artifact
 from releasekit.http.origins import require_safe
@@ -88,8 +90,7 @@ _GENERATE: Final = (
 State = Literal["PENDING", "VALIDATING", "VALIDATED", "PUBLISHING", "PUBLISHED", "FAILED"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeploymentStatus:
+class DeploymentStatus(Struct, frozen=True, kw_only=True):
     """`words` are the portal's errors, and `elsewhere` the ids of the deployments that already have
     the same versions.
     """
@@ -213,8 +214,7 @@ def _join_errors(errors: object) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedDeployment:
+class RecordedDeployment(Struct, frozen=True, kw_only=True):
     """`release` is the digest of all files, and `packages` are the digests of the files of each
     package, by its id. The portal publishes `automatic` ones without a request.
     """
@@ -225,8 +225,7 @@ class RecordedDeployment:
     packages: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class DeploymentRecord:
+class DeploymentRecord(Struct, frozen=True):
     """The deployments of the portal at the URL `portal`, in the state directory: the portal finds a
     deployment by its id alone, and does not tell which one a release has.
     """
@@ -492,8 +491,7 @@ def _make_zip_entry(path: PurePosixPath) -> zipfile.ZipInfo:
     return zipfile.ZipInfo(str(path), _EPOCH)
 
 
-@dataclass(frozen=True, slots=True)
-class PortalStaging:
+class PortalStaging(Struct, frozen=True):
     """Implements `interface.Staging`: a release that was checked (USER_MANAGED) waits for a person.
 
     Every user who may upload may also publish, so that `auto` publishes.

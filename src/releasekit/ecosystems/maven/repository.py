@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import io
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from releasekit.aio import gather_all
 from releasekit.ecosystems.maven import PROOF, layout
@@ -29,6 +30,7 @@ from releasekit.ecosystems.shared.artifacts import digests
 from releasekit.ecosystems.shared.login import explain_unnamed, pair
 from releasekit.ecosystems.shared.server import MAX_FILE_BYTES, UPLOAD_TIMEOUT, RegistryClient
 from releasekit.errors import MissingCredentials, Rejected, Transient
+from releasekit.fields import replace
 from releasekit.host import durable
 from releasekit.host.artifact_reader import open_artifact
 from releasekit.http.answers import PASSING
@@ -116,8 +118,7 @@ _CHUNK: Final = 1024 * 1024
 _FILES_AT_ONCE: Final = 5
 
 
-@dataclass(frozen=True, slots=True)
-class MavenLogin:
+class MavenLogin(Struct, frozen=True):
     """A user and a password; they are sent only where an input names the repository."""
 
     registry: Url

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 from releasekit.aio import Resource, gather_all
 from releasekit.config.locations import FILENAME
@@ -106,8 +107,7 @@ class Maven(Resource):
         return is_wanted and not discover.explain_unpublishable(project)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MavenWorkspace:
+class MavenWorkspace(Struct, frozen=True, kw_only=True):
     """Implements `interface.Workspace`; `projects` are all, by name, published or not, and `by_key`
     the same by the coordinates that their POMs write. What is `elsewhere` is meant for another
     registry.
@@ -119,7 +119,7 @@ class MavenWorkspace:
     elsewhere: frozenset[PackageId]
     root: Path
     maven: Maven
-    running: dict[Path, RunningBuild] = field(default_factory=dict, compare=False)
+    running: dict[Path, RunningBuild] = field(default_factory=dict)
 
     def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
         pom = parse_pom(

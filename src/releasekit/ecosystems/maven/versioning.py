@@ -8,10 +8,11 @@ use of a text wants it to be something, and where two uses differ, nothing can b
 from __future__ import annotations
 
 import os.path
-from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from releasekit.decided import Edge
 from releasekit.ecosystems.interface import Versioning, WrittenVersions
@@ -58,8 +59,7 @@ _RESOLVED: Final = frozenset({"annotationProcessorPaths", "artifactItems"})
 MAX_PIECES: Final = 20
 
 
-@dataclass(frozen=True)
-class MavenVersioning(Versioning):
+class MavenVersioning(Struct, Versioning, frozen=True, dict=True):
     """Versions may stand in `config_file`."""
 
     projects: Mapping[str, PomProject]
@@ -155,8 +155,7 @@ class MavenVersioning(Versioning):
         return WrittenVersions(moved=moved)
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """A text, and where it stands; no place for one that cannot be edited."""
 
     text: str

@@ -1,7 +1,8 @@
 """JavaScript packages and npm-like registries, declared."""
 
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final, Literal
+
+from msgspec import Struct
 
 from releasekit.config.declaration import Declaration, EcosystemDeclaration, Manifests, Setup, Tool
 from releasekit.config.tables import Option, OptionTable
@@ -12,8 +13,7 @@ NPMJS_HOST: Final = "registry.npmjs.org"
 NPMJS: Final = f"https://{NPMJS_HOST}/"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inputs:
+class Inputs(Struct, frozen=True, kw_only=True):
     tag: Annotated[
         str,
         Declaration(
@@ -40,8 +40,7 @@ class Inputs:
     ] = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options(OptionTable):
+class Options(OptionTable, frozen=True, kw_only=True):
     ECOSYSTEM: ClassVar[str] = "npm"
 
     workspaces: Annotated[tuple[str, ...], Option("Further roots of workspaces.")] = ()

@@ -8,7 +8,6 @@ https://github.com/npm/registry/blob/main/docs/responses/package-metadata.md
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +17,7 @@ from releasekit.ecosystems.npm.tarball import get_filename, read_tarball
 from releasekit.ecosystems.shared.artifacts import digests
 from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.ecosystems.shared.semver import Version
+from releasekit.fields import replace
 from releasekit.host import durable
 from releasekit.model import Published
 from releasekit.text.json_text import parse_json

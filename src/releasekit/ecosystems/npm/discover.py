@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from releasekit.ecosystems.npm import manifest, roots
 from releasekit.ecosystems.npm.reference import Range, Reference
@@ -29,8 +30,7 @@ _WILDCARD: Final = re.compile(r"[*?\[{(!]")
 _VERSION: Final = re.compile(r"[=v\s]*\d+\.\d+\.\d+(?:[-+]\S+)?")
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """`by_name` holds every package with a name, `twins` private ones whose name another has, and
     `places` the workspace that the package of a directory is in.
     """

@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec import Struct, field
 
 from releasekit.aio import uncancellable
 from releasekit.ecosystems.npm.login import authorize
@@ -47,8 +48,7 @@ REUSED_FOR_S: Final = 60.0
 _MAX_ETAG_CHARS: Final = 256
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Packument:
+class Packument(Struct, frozen=True, kw_only=True):
     """As it was asked for at `asked_s`, by the clock of the loop; `exists` where there is such a
     package, and `aged` where a cache on the way had kept it.
     """

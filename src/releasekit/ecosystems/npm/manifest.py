@@ -9,9 +9,10 @@ import contextlib
 import json
 import re
 import reprlib
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec import Struct, field
 
 from releasekit.ecosystems.npm.reference import MAX_NUMBER
 from releasekit.ecosystems.shared.documents import checked_table, table_in, text_in
@@ -85,8 +86,7 @@ _PLACEHOLDERS: Final = ("0.0.0-development", "0.0.0-semantically-released")
 _PLACEHOLDER: Final = "its package.json has a placeholder as version"
 
 
-@dataclass(frozen=True, slots=True)
-class DeclaredDependency:
+class DeclaredDependency(Struct, frozen=True):
     """One entry of one of the four dependency tables."""
 
     field: Field
@@ -94,8 +94,7 @@ class DeclaredDependency:
     spec: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NpmPackage:
+class NpmPackage(Struct, frozen=True, kw_only=True):
     """`version` is empty only for an unpublishable package. `scripts` run when it is packed,
     `following` once it is published; `publishing` is one of them that would publish others.
     `bundled` are the packages in its tarball, `optional_peers` the peers that it works without,
@@ -285,8 +284,7 @@ def list_declared(document: Mapping[str, object], path: Path) -> tuple[DeclaredD
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class Hosted:
+class Hosted(Struct, frozen=True):
     """A repository at one of the hosts that npm knows: its `page`, and its `url` as npm spells it
     when it publishes, which its registry compares with where a job comes from.
     """

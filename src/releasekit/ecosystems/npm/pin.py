@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import operator
 import re
-from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from releasekit.decided import Edge
 from releasekit.ecosystems.npm import manifest
@@ -67,8 +68,7 @@ _FIELDS: Final[Mapping[Tool, frozenset[str]]] = {"pnpm": _PNPM, "yarn": _YARN}
 _INDENT: Final = re.compile(r"\{\r?\n(?P<indent>[ \t]+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Pins:
+class Pins(Struct, frozen=True):
     """`versions` maps names to planned versions; `found` includes packages that are never
     published.
     """

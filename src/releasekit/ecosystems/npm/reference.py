@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal, Self
+
+from msgspec import Struct
 
 from releasekit.ecosystems.shared.semver import PARTIAL, Comparator, Version, satisfied
 from releasekit.text.splice import splice
@@ -28,8 +29,7 @@ _ONE_SIDED: Final = frozenset({"<", "<=", ">"})
 _HYPHEN: Final = re.compile(r"\s*(\S+)\s+-\s+(\S+)\s*")
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(Struct, frozen=True):
     """Alternatives, each a list of comparators that all have to hold."""
 
     alternatives: tuple[tuple[Comparator, ...], ...]
@@ -198,8 +198,7 @@ _TARBALL: Final = re.compile(
 _PROTOCOL: Final = re.compile(r"[a-z][a-z\d+.-]*:", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(Struct, frozen=True):
     """`name` is the package it leads to (empty where only its path says), `wanted` the range, the
     marker (`^`, `~`, `*`), the catalog's name or the path. What is `unknown` means nothing to npm.
     """

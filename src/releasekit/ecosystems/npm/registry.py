@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from releasekit.aio import gather_all, uncancellable
 from releasekit.attested import Obstacle
@@ -35,6 +36,7 @@ from releasekit.ecosystems.shared.login import TokenAuth, describe_untold
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.ecosystems.shared.server import MAX_PAGE_BYTES, RegistryClient
 from releasekit.errors import Denied, PackageError, Rejected, StageOnly, Transient
+from releasekit.fields import replace
 from releasekit.http.identity import text_of
 from releasekit.http.origins import describe_request
 from releasekit.model import Published
@@ -446,8 +448,7 @@ def _parse_publishers(content: bytes, *, stages: bool) -> tuple[Publisher, ...]:
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class NpmAttesting:
+class NpmAttesting(Struct, frozen=True):
     """Implements `interface.Attesting`; without a `registry`, for a directory. `private` says that
     the user's own Sigstore instance signs. https://docs.npmjs.com/generating-provenance-statements
     """

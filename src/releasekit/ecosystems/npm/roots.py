@@ -10,14 +10,16 @@ from __future__ import annotations
 import os
 import re
 import reprlib
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import Struct, field
 
 from releasekit.ecosystems.npm import manifest
 from releasekit.ecosystems.shared.destinations import NamedRegistry
 from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.errors import ManifestError, MembersError
+from releasekit.fields import replace
 from releasekit.host.files import read_head, read_parsed, read_text
 from releasekit.state.directory import NAME
 from releasekit.text.globs import Glob, Search, decide, refuse_too_many
@@ -64,8 +66,7 @@ _PNPM_SEARCH: Final = replace(_SEARCH, markers=(MANIFEST, "package.json5", "pack
 _BRACES: Final = re.compile(r"\{([^{},]*+,[^{}]*+)\}")
 
 
-@dataclass(frozen=True, slots=True)
-class WorkspaceFiles:
+class WorkspaceFiles(Struct, frozen=True):
     """What the files in `root` say. `tool` is "yarn" from version 2 on; "yarn1" packs as npm does.
     `catalogs` maps a catalog's name to the ranges in it. `licenses` are files of `root` that pnpm
     and lerna put into packages without a license. `registries` maps a scope (`@acme`), or "" for

@@ -8,8 +8,9 @@ package-version-status.yaml
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from releasekit.ecosystems.npm.answers import FIRST_VERSION, NO_STAGING, STAGE_ANSWERS, maybe_stored
 from releasekit.ecosystems.npm.document import escape
@@ -48,8 +49,7 @@ _KNOWN: Final = frozenset({"staged", "validating", "published", *_DROPPED})
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HiddenVersion:
+class HiddenVersion(Struct, frozen=True, kw_only=True):
     """A version that the registry has and does not show. Fields that it does not tell are empty.
 
     `status` is "staged" where a version waits for a person. For one that no list shows it may also

@@ -8,9 +8,10 @@ import asyncio
 import gzip
 import re
 import tarfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from releasekit.ecosystems.interface import Contained
 from releasekit.ecosystems.npm import manifest
@@ -72,8 +73,7 @@ def get_filename(package: Package) -> str:
     return make_filename(package.id.name, package.version)
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(Struct, frozen=True):
     """What a bundled package needs at run time; `optional` where it works without it."""
 
     name: str
@@ -81,8 +81,7 @@ class Need:
     optional: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Tarball:
+class Tarball(Struct, frozen=True):
     """What a tarball says of itself, `manifest` as it is written. `names` are its
     files, without the directory that they all are in. `bundled` are the packages in it by their
     places, each with what it needs at run time; None where its package.json cannot be read.

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from releasekit.aio import Resource
 from releasekit.config.values import Directory
@@ -279,8 +280,7 @@ class Npm(Resource):
                 yield PackageId("npm", package.name), named
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NpmWorkspace:
+class NpmWorkspace(Struct, frozen=True, kw_only=True):
     """Implements `interface.Workspace`, and follows up with the scripts `npm publish` runs last.
 
     `contents` are the directories that are packed of each package that is published, where that is

@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from dataclasses import dataclass, field
 from os.path import normpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 from releasekit.ecosystems.interface import Versioning, WrittenVersions
 from releasekit.ecosystems.npm import manifest, roots
@@ -57,8 +58,7 @@ _SCALAR: Final = re.compile(
 )
 
 
-@dataclass(slots=True)
-class Asked:
+class Asked(Struct):
     """What a place says of a package whose version changes from `old` to `new`: `spec`, and
     `edited` from then on. It `raises` where the package that asks gets a version too.
     """
@@ -70,8 +70,7 @@ class Asked:
     raises: bool = False
 
 
-@dataclass(slots=True)
-class Lock:
+class Lock(Struct):
     """`repeats` are what it repeats of other places: where that is, the text, and its span here.
 
     `members` are the manifests of packages in it, `elsewhere` what they need of the registry: a
@@ -91,8 +90,7 @@ class Lock:
         return Path(normpath(self.path.parent / where), roots.MANIFEST)
 
 
-@dataclass(frozen=True)
-class NpmVersioning(Versioning):
+class NpmVersioning(Struct, Versioning, frozen=True):
     found: Found
     pins: PinMode
 

@@ -1,8 +1,9 @@
 """Python packages and PyPI-like registries, declared."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Final
+
+from msgspec import Struct, field
 
 from releasekit.config.declaration import Declaration, EcosystemDeclaration, Manifests, Setup, Tool
 from releasekit.config.tables import Option, OptionTable
@@ -13,8 +14,7 @@ PYPI: Final = "https://upload.pypi.org/legacy/"
 _TEST_PYPI: Final = "https://test.pypi.org/legacy/"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inputs:
+class Inputs(Struct, frozen=True, kw_only=True):
     username: Annotated[
         str,
         Declaration("The user that `pypi-token` belongs to.", "text", taken_with="lookup"),
@@ -29,8 +29,7 @@ class Inputs:
     ] = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options(OptionTable):
+class Options(OptionTable, frozen=True, kw_only=True):
     ECOSYSTEM: ClassVar[str] = "pypi"
 
     workspaces: Annotated[tuple[str, ...], Option("Further roots of uv workspaces.")] = ()

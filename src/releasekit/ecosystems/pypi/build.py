@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
 from packaging.tags import sys_tags
 
 from releasekit.ecosystems.pypi.discover import list_build_needs
@@ -43,8 +43,7 @@ MAX_REQUIREMENTS: Final = 1_000
 DIGESTS: Final = ("sha256", "blake2b_256")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Builder:
+class Builder(Struct, frozen=True, kw_only=True):
     """Builds the packages of a run.
 
     `state` is the state directory, which sdists leave out. `scratch` is outside the workspace.

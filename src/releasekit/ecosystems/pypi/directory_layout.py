@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import html
 import json
-from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
@@ -23,6 +22,7 @@ from releasekit.ecosystems.pypi import simple_index
 from releasekit.ecosystems.pypi.distribution import list_required, read_metadata
 from releasekit.ecosystems.shared.artifacts import digests
 from releasekit.errors import PackageError
+from releasekit.fields import replace
 from releasekit.host import durable
 from releasekit.text.json_text import parse_json
 

@@ -6,7 +6,6 @@ import configparser
 import contextlib
 import json
 import os.path
-from dataclasses import replace
 from functools import cache, partial
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
@@ -25,6 +24,7 @@ from releasekit.ecosystems.pypi.roots import (
 from releasekit.ecosystems.shared.documents import checked_table, table_in, text_in
 from releasekit.ecosystems.shared.packages import edge_meant, unique_by_name
 from releasekit.errors import ConfigError, ManifestError, PlanError, map_all
+from releasekit.fields import replace
 from releasekit.graph import reachable
 from releasekit.host.files import exists, inside, read_text
 from releasekit.model import Dependency, DependencyKind, Package, PackageId

@@ -10,12 +10,12 @@ import sys
 import tempfile
 from collections import defaultdict
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct, field
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
@@ -59,8 +59,7 @@ _FROM_STDIN: Final = ("--requirement", "/dev/stdin")
 _FIRST_FOR_OTHERS: Final = Version("22.3")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Installer:
+class Installer(Struct, frozen=True, kw_only=True):
     """Makes environments with `uv`, its path, or, where that is empty, with venv and pip.
 
     `index_url` and `find_links` are added to the settings of uv or pip; `pass_env` names the
@@ -115,8 +114,7 @@ def find_python_with_pip() -> str:
     return base if fits else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Requirements:
+class Requirements(Struct, frozen=True):
     """What an environment holds: normalised requirements, and by name the wheels of in-repo
     packages, which replace any requirement on them.
     """

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import base64
 import binascii
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from releasekit.text.json_text import parse_json
 
@@ -25,8 +26,7 @@ _END, _IDENTIFIER = 0, 2
 _EXPIRATION, _PROJECT_NAME, _PROJECT_ID = 0, 1, 2
 
 
-@dataclass(frozen=True, slots=True)
-class TokenLimits:
+class TokenLimits(Struct, frozen=True):
     """`names` are those of the projects that a user has chosen, canonical, and `ids` those of the
     projects that trust a publisher; None where it says nothing. `expires` is a time of `time.time`.
     """

@@ -7,12 +7,12 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from dataclasses import dataclass, field, replace
 from email.parser import HeaderParser
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from msgspec import Struct, field
 from packaging.metadata import RawMetadata
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
@@ -22,6 +22,7 @@ from packaging.version import InvalidVersion, Version
 from releasekit.ecosystems.pypi.refused import read_declared
 from releasekit.ecosystems.shared.documents import checked_table, table_in, text_in
 from releasekit.errors import ManifestError, Unreadable
+from releasekit.fields import replace
 from releasekit.host.files import read_parsed
 from releasekit.model import DependencyKind
 from releasekit.text import toml_text
@@ -85,15 +86,13 @@ _REMOTE: Final = re.compile(r"https?://|(?:bzr|git|hg|svn)\+(?!file:)[a-z-]+:", 
 _FROM_ENVIRONMENT: Final = "{env:"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuildSystem:
+class BuildSystem(Struct, frozen=True, kw_only=True):
     requires: tuple[str, ...] = LEGACY_REQUIRES
     backend: str = LEGACY_BACKEND
     backend_path: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuildLimits:
+class BuildLimits(Struct, frozen=True, kw_only=True):
     """What `uv build` limits build requirements by: the lines of a constraints file, uv's options
     on how new they may be, and a uv.toml that says which indexes they come from. `place` is the
     file that says so.
@@ -127,8 +126,7 @@ class Unread(NamedTuple):
     cure: str
 
 
-@dataclass(frozen=True, slots=True)
-class DeclaredRequirement:
+class DeclaredRequirement(Struct, frozen=True):
     """A requirement, the field that holds it, and its text there.
 
     `under` are the extras that ask for it, by canonical names.
@@ -149,8 +147,7 @@ class DeclaredRequirement:
         return frozenset(map(canonicalize_name, self.requirement.extras))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PyProject:
+class PyProject(Struct, frozen=True, kw_only=True):
     """`version` is normalised, and empty when a build hook has to tell it.
 
     `requirements` are those of `project.dependencies`, of the extras, and of the build system;

@@ -10,12 +10,12 @@ import asyncio
 import contextlib
 import json
 import time
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import IO, TYPE_CHECKING, Final, cast
 
 import httpx
+from msgspec import Struct
 from packaging.metadata import parse_email
 
 from releasekit.aio import gather_all, uncancellable
@@ -46,6 +46,7 @@ from releasekit.ecosystems.shared.server import (
     below,
 )
 from releasekit.errors import Denied, PackageError, PlanError, Rejected
+from releasekit.fields import replace
 from releasekit.host.artifact_reader import open_artifact
 from releasekit.http.answers import message_of
 from releasekit.http.origins import is_safe, require_safe, same_origin
@@ -513,8 +514,7 @@ class PackageIndex:
         return f"Basic {pair(self._user, token)}"
 
 
-@dataclass(frozen=True, slots=True)
-class IndexAttesting:
+class IndexAttesting(Struct, frozen=True):
     """Implements `interface.Attesting`; without an `index`, for a directory. `private` says that
     the user's Sigstore instance signs.
     """

@@ -9,11 +9,11 @@ import codecs
 import contextlib
 import html
 import re
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
+from msgspec import Struct
 from packaging.utils import canonicalize_name, parse_sdist_filename
 from packaging.version import Version
 
@@ -74,8 +74,7 @@ _ATTRIBUTE: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ListedFile:
+class ListedFile(Struct, frozen=True):
     """A file of an index page; `digest` is "algorithm:hex". `digest` and `uploaded` are empty where
     the page has none. https://peps.python.org/pep-0700/ `yanked` is why clients pass over it,
     which may be empty, and None where they do not. https://peps.python.org/pep-0592/ `url` may be
@@ -86,7 +85,7 @@ class ListedFile:
     digest: str
     uploaded: str = ""
     yanked: str | None = None
-    url: str = field(default="", compare=False)
+    url: str = ""
 
 
 def parse_page(body: bytes, content_type: str) -> Iterator[ListedFile]:

@@ -8,10 +8,10 @@ import asyncio
 import platform
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from typing import IO, TYPE_CHECKING
 
+from msgspec import Struct, field
 from packaging.metadata import parse_email
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
@@ -375,8 +375,7 @@ class PyPI(Resource):
         return ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PyPIWorkspace:
+class PyPIWorkspace(Struct, frozen=True, kw_only=True):
     """Implements `interface.Workspace`; `projects` are all of the workspace, by name, versions
     known. `wheels` are those that builds of other packages need, made on demand. `pinned` is what
     was answered about a manifest while planning: its build asks again.

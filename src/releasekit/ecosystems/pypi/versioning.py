@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
 from packaging.requirements import Requirement
 from packaging.specifiers import Specifier, SpecifierSet
 from packaging.utils import canonicalize_name
@@ -77,8 +77,7 @@ _HATCH: Final = re.compile(
 _HATCH_OWN: Final = frozenset({"expression", "pattern", "search-paths"})
 
 
-@dataclass(frozen=True)
-class PyPIVersioning(Versioning):
+class PyPIVersioning(Struct, Versioning, frozen=True, dict=True):
     projects: Mapping[str, PyProject]
     root: Path
     options: Options

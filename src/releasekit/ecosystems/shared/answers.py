@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import codecs
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
 
 from releasekit.aio import gather_all
 from releasekit.errors import CircuitOpen, PackageError, Rejected, Transient
@@ -44,8 +45,7 @@ _PAGE: Final = re.compile(
 _LOG_IN: Final = "Log in to the proxy or the network that shows it, or correct the address."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResponseRules:
+class ResponseRules(Struct, frozen=True, kw_only=True):
     """How one kind of registry answers.
 
     `taken` are statuses that say a version exists, `exists` those that say so with these words (0

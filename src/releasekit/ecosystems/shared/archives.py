@@ -9,8 +9,9 @@ import struct
 import tarfile
 import zipfile
 import zlib
-from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Final, cast
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,8 +64,7 @@ class BadArchive(ValueError):
     """Not a .tar.gz, a damaged one, or one beyond the limits."""
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Struct, frozen=True):
     """A regular file of an archive."""
 
     name: str

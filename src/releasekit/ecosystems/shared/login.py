@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import base64
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from releasekit.config.declaration import PREFIX
 from releasekit.errors import MissingCredentials, Transient, UnnamedRegistry
@@ -180,8 +181,7 @@ def is_trusting(wish: TrustedPublishing, *, known: bool) -> bool:
     return wish == "always" or (wish == "auto" and known)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenInput:
+class TokenInput(Struct, frozen=True, kw_only=True):
     """The input for a token for uploads to `registry`; `kind` says what token it is. `register` is
     what trusted publishing takes besides a permission.
     """

@@ -4,10 +4,10 @@ package.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from releasekit.errors import ConfigError, MembersError, PackageError, PlanError
+from releasekit.fields import replace
 from releasekit.host.files import inside, is_file
 from releasekit.problems import Problem
 

@@ -8,10 +8,10 @@ https://docs.rs/semver/latest/semver/enum.Op.html
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import total_ordering
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final, Self
+
+from msgspec import Struct
 
 from releasekit.text.semver import BUILD, MAX_CHARS, NUMBER, PRE, VERSION
 
@@ -25,16 +25,14 @@ if TYPE_CHECKING:
 _MAX_NUMBER: Final = 2**64 - 1
 
 
-@total_ordering
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(Struct, frozen=True):
     """`pre` holds the prerelease identifiers, numbers as int. `build` says nothing about order: two
     versions that differ in it are equal, and a registry takes only one of them.
     """
 
     release: tuple[int, int, int]
     pre: tuple[int | str, ...] = ()
-    build: str = field(default="", compare=False)
+    build: str = ""
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -47,8 +45,17 @@ class Version:
             raise ValueError(f"{text!r} has a number above {_MAX_NUMBER}")
         return cls(release, identifiers(found["pre"]), found["build"] or "")
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Version) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
     def __lt__(self, other: Version) -> bool:
         return self._key() < other._key()
+
+    def __le__(self, other: Version) -> bool:
+        return self._key() <= other._key()
 
     def _key(self) -> tuple[tuple[int, int, int], bool, tuple[tuple[bool, int, str], ...]]:
         # Numbers come before words, and a release after all its prereleases.
@@ -75,8 +82,7 @@ PARTIAL: Final = (
 _LOWEST: Final = Version((0, 0, 0), (0,))
 
 
-@dataclass(frozen=True, slots=True)
-class Comparator:
+class Comparator(Struct, frozen=True):
     """`numbers` end before the first that is missing: `1.2` stands for every 1.2.x."""
 
     operator: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -11,6 +10,7 @@ import httpx
 
 from releasekit.ecosystems.shared.answers import refuse_page
 from releasekit.errors import Rejected, Transient
+from releasekit.fields import replace
 from releasekit.http import client
 from releasekit.http.answers import message_of, retry_after
 from releasekit.http.circuit import Circuit

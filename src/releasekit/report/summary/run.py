@@ -5,8 +5,9 @@ error ended early. What is to be done comes first; what went well comes last, fo
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from releasekit.host.forges import Pages
 from releasekit.model import Outcome
@@ -62,8 +63,7 @@ if TYPE_CHECKING:
     from releasekit.report.view import Cause
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Detail:
+class Detail(Struct, frozen=True, kw_only=True):
     """How much a summary says: `rows` bounds each table and each list of names, `chars` each reason
     and hint, `logs` the number of build logs.
     """
