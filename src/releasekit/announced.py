@@ -1,4 +1,4 @@
-"""The tag and the release at the forge that a published version gets, as values."""
+"""What a release leaves at the forge, as values: its tag, its release page, its pull request."""
 
 from enum import StrEnum
 from typing import Literal
@@ -53,3 +53,16 @@ class Announcement(Struct, frozen=True, kw_only=True):
     note: str = ""
     hint: Links = ""
     problem: Problem | None = None
+
+
+class ForgePullRequest(Struct, frozen=True, kw_only=True):
+    """`is_behind` where rules want what its base branch has by now."""
+
+    number: int
+    url: str
+    title: str
+    body: str
+    author: str
+    is_behind: bool = False
+    is_open: bool = True
+    is_merged: bool = False

@@ -15,7 +15,7 @@ from provenance import official, signing, targets
 from provenance.oidc import GITLAB, ISSUER
 from provenance.test_npm_itself import PURL, TARBALL, installed, node, subject
 from releasekit.provenance.bundle import Bundle
-from releasekit.provenance.certificate import NotVerified, publisher_of
+from releasekit.provenance.certificate import NotVerified, describe_publisher, publisher_of
 from releasekit.provenance.statement import EARLIER_SLSA, SLSA, Subject, npm_provenance, slsa
 from releasekit.provenance.verifier import check, load_keys
 from releasekit.provenance.verify_files import Signers
@@ -102,7 +102,9 @@ def test_pypi_takes_what_is_signed(sigstore: Sigstore, tmp_path: Path) -> None:
     assert official.pypi(sigstore, bundle.pep740(), wheel, repository=PROJECT)
     with pytest.raises(pypi_attestations.VerificationError):
         official.pypi(sigstore, bundle.pep740(), wheel, repository="tools/widgets")
-    publisher = pypi_attestations.GitLabPublisher.model_validate(bundle.publisher())
+    publisher = pypi_attestations.GitLabPublisher.model_validate(
+        describe_publisher(bundle.certificate)
+    )
     assert (publisher.repository, publisher.workflow_filepath) == (PROJECT, ".gitlab-ci.yml")
 
 

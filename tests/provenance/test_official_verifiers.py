@@ -29,6 +29,7 @@ from provenance.shapes import (
     shape,
 )
 from releasekit.provenance.bundle import Bundle
+from releasekit.provenance.certificate import describe_publisher
 from releasekit.provenance.job import Job
 from releasekit.provenance.statement import PUBLISH, SLSA, Subject, publish, slsa
 
@@ -200,7 +201,9 @@ def test_what_was_tampered_with_is_refused_by_all(
 def test_the_publisher_is_who_pypi_would_show(sigstore: Sigstore) -> None:
     sigstore.become("acme/gadgets", "publish.yml")
     (bundle,) = signing.signed(sigstore, [signing.about(b"x")])
-    publisher = pypi_attestations.GitHubPublisher.model_validate(bundle.publisher())
+    publisher = pypi_attestations.GitHubPublisher.model_validate(
+        describe_publisher(bundle.certificate)
+    )
     assert publisher == pypi_attestations.GitHubPublisher(
         repository="acme/gadgets", workflow="publish.yml"
     )

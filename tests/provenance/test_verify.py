@@ -24,6 +24,7 @@ from provenance.test_directories import npm_package, publish, python_package
 from releasekit.__main__ import main
 from releasekit.errors import ConfigError
 from releasekit.provenance import verifier, verify_files
+from releasekit.provenance.certificate import describe_publisher
 from releasekit.provenance.job import Job
 from releasekit.provenance.statement import SLSA, Subject, canonical, slsa
 from releasekit.provenance.verify_files import address_of, bundles_of
@@ -194,7 +195,7 @@ def test_what_is_no_trusted_root_is_named_in_one_line(
 def provenance_object(*bundles: Bundle) -> dict[str, Any]:
     """As Python indexes show it. https://docs.pypi.org/api/integrity/"""
     group = {
-        "publisher": bundles[0].publisher(),
+        "publisher": describe_publisher(bundles[0].certificate),
         "attestations": [each.pep740() for each in bundles],
     }
     return {"version": 1, "attestation_bundles": [group]}

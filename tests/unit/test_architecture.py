@@ -32,9 +32,9 @@ ORDER = {room: number for number, room in enumerate(HOUSE)}
 
 
 def imports(tree: ast.Module) -> set[str]:
-    """Modules of ours that it needs to run; what only a type checker reads does not count."""
+    """Modules of ours that it names, for a type checker alone too."""
     found = set()
-    for node in _running(tree):
+    for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("releasekit"):
             module = (node.module or "").removeprefix("releasekit").lstrip(".")
             for alias in node.names:
@@ -46,15 +46,6 @@ def imports(tree: ast.Module) -> set[str]:
                 for alias in node.names
                 if alias.name.startswith("releasekit.")
             }
-    return found
-
-
-def _running(node: ast.AST) -> list[ast.AST]:
-    found = []
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
-            continue
-        found += [child, *_running(child)]
     return found
 
 

@@ -15,6 +15,7 @@ from msgspec import Struct
 from releasekit.announce.forge import LookAgain
 from releasekit.announce.forge_requests import parse_answer, write_json
 from releasekit.announce.github import GitHubRepository, make_cures
+from releasekit.announced import ForgePullRequest
 from releasekit.errors import Denied, PlanError, Rejected
 from releasekit.problems import Problem
 from releasekit.text.escape import clip, visible
@@ -42,19 +43,6 @@ class FileEdit(Struct, frozen=True, kw_only=True):
     path: str
     mode: str
     data: bytes | None
-
-
-class ForgePullRequest(Struct, frozen=True, kw_only=True):
-    """`is_behind` where rules want what its base branch has by now."""
-
-    number: int
-    url: str
-    title: str
-    body: str
-    author: str
-    is_behind: bool = False
-    is_open: bool = True
-    is_merged: bool = False
 
 
 class GitHubPullRequests(GitHubRepository, frozen=True):

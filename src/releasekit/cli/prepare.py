@@ -28,7 +28,7 @@ from releasekit.ecosystems.prebuilt import with_prebuilt
 from releasekit.errors import DeadlinePassed, Transient, join_errors
 from releasekit.fields import replace
 from releasekit.http.client import http_client
-from releasekit.http.identity import open_tokens
+from releasekit.http.identity import SIGSTORE, open_tokens
 from releasekit.http.pool import CONNECTIONS
 from releasekit.model import Action
 from releasekit.plan.forecast import GITHUB, JobEnd, with_limits
@@ -36,7 +36,6 @@ from releasekit.plan.make import discover, find_missing_tools, make_plan
 from releasekit.plan.source import has_base, read_checkout
 from releasekit.plan.warnings import with_warnings
 from releasekit.problems import Problem
-from releasekit.provenance.conditions import AUDIENCE
 from releasekit.release.tasks import describe_late
 from releasekit.scheduler.retries import WaitBudget
 from releasekit.text.commands import spell
@@ -101,7 +100,7 @@ async def prepare(
         surveyed = group.start(survey_root(config, session, processes))
         http = await group.enter(await client)
         tokens = open_tokens(session.ci, session.credentials, http)
-        signs = tokens.find_obstacle(AUDIENCE) is None
+        signs = tokens.find_obstacle(SIGSTORE) is None
         loaded = group.start(asyncio.to_thread(load_everything, config, signs=signs))
         services = Services.of(
             config, http, processes, session.credentials, session.ci, logs, patience

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from releasekit.host.ci import CI
     from releasekit.http.credentials import Credentials, Secret
 
+# Whom one is for that Sigstore signs with.
+# https://github.com/sigstore/fulcio/blob/main/docs/how-certificate-issuing-works.md
+SIGSTORE: Final = "sigstore"
 # Who signs ID tokens, as their `iss` says it.
 # https://docs.github.com/actions/reference/security/oidc,
 # https://docs.gitlab.com/ci/secrets/id_token_authentication/ and

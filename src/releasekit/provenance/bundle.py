@@ -105,28 +105,6 @@ class Bundle(Struct, frozen=True):
             "envelope": {"statement": encoded(self.payload), "signature": encoded(self.signature)},
         }
 
-    def publisher(self) -> dict[str, str | None]:
-        """Who has signed it, as PEP 740's provenance objects have it, and as the certificate says,
-        which knows of no environment. Raises ValueError where it says nothing of that kind.
-        """
-        from releasekit.provenance.certificate import publisher_of  # noqa: PLC0415 - cryptography
-
-        claims = publisher_of(self.certificate)
-        repository = claims.repository.split("/", 3)[3]
-        if claims.is_of_gitlab:
-            return {
-                "kind": "GitLab",
-                "repository": repository,
-                "workflow_filepath": claims.workflow,
-                "environment": None,
-            }
-        return {
-            "kind": "GitHub",
-            "repository": repository,
-            "workflow": claims.workflow.rpartition("/")[2],
-            "environment": None,
-        }
-
 
 def bundled(signed: Signed, entry: Entry, *, certificate: bytes) -> Bundle:
     """`certificate` is in DER."""

@@ -203,6 +203,27 @@ def publisher_of(certificate: bytes) -> Claims:
     return claims
 
 
+def describe_publisher(certificate: bytes) -> dict[str, str | None]:
+    """Return who has signed, as PEP 740's provenance objects have it, and as the certificate (DER)
+    says, which knows of no environment. Raises ValueError where it says nothing of that kind.
+    """
+    claims = publisher_of(certificate)
+    repository = claims.repository.split("/", 3)[3]
+    if claims.is_of_gitlab:
+        return {
+            "kind": "GitLab",
+            "repository": repository,
+            "workflow_filepath": claims.workflow,
+            "environment": None,
+        }
+    return {
+        "kind": "GitHub",
+        "repository": repository,
+        "workflow": claims.workflow.rpartition("/")[2],
+        "environment": None,
+    }
+
+
 def is_ours(bundle: Bundle, artifact: Artifact, job: Job) -> bool:
     """Whether it can be used again: signed about this very file, by this job's workflow. Of several
     files, no registry takes it.

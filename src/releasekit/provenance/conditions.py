@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.attested import Obstacle
 from releasekit.errors import Rejected
-from releasekit.http.identity import GITHUB, GITLAB, describe_places, is_known
+from releasekit.http.identity import GITHUB, GITLAB, SIGSTORE, describe_places, is_known
 
 if TYPE_CHECKING:
     from releasekit.host.ci import CI
@@ -19,8 +19,6 @@ NO_JOB: Final = Obstacle(
     "to sign with",
     cure="Publish from one.",
 )
-# https://github.com/sigstore/fulcio/blob/main/docs/how-certificate-issuing-works.md
-AUDIENCE: Final = "sigstore"
 # Sigstore knows more, but no registry here takes anything of their jobs.
 _ISSUERS: Final = (GITHUB, GITLAB)
 
@@ -31,15 +29,15 @@ def obstacle_here(ci: CI, tokens: IdTokens, *, public: bool) -> Obstacle | None:
     """
     if ci.kind == "other":
         return NO_JOB
-    if ci.kind == "gitea" and (obstacle := tokens.find_obstacle(AUDIENCE)):
+    if ci.kind == "gitea" and (obstacle := tokens.find_obstacle(SIGSTORE)):
         return obstacle  # whichever instance is asked
-    if public and not is_known(tokens.find_issuer((AUDIENCE,)), _ISSUERS):
+    if public and not is_known(tokens.find_issuer((SIGSTORE,)), _ISSUERS):
         return Obstacle(
             condition=f"Sigstore's public instance knows jobs of {describe_places(_ISSUERS)}, and "
             f"this is {ci.host}",
             cure="Name an instance that knows it with `trust-config`, or set `attestations: off`.",
         )
-    return tokens.find_obstacle(AUDIENCE)
+    return tokens.find_obstacle(SIGSTORE)
 
 
 async def signing_job(signer: Signer, *, public: bool) -> Job | Obstacle:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 from releasekit.aio import Resource
 from releasekit.errors import PackageError, Rejected, ReleasekitError, Transient
 from releasekit.http.circuit import Circuit
+from releasekit.http.identity import SIGSTORE
 from releasekit.problems import Problem
 from releasekit.provenance.bundle import bundled
-from releasekit.provenance.conditions import AUDIENCE
 from releasekit.provenance.job import Job
 from releasekit.provenance.log import Signed, record
 from releasekit.provenance.services import explain
@@ -66,7 +66,7 @@ class Signer(Resource):
         async with self._asking_for_job:
             if self._job is None:
                 try:
-                    token = await self._tokens.fetch(AUDIENCE)
+                    token = await self._tokens.fetch(SIGSTORE)
                     self._job = self._job_of(token)
                 except PackageError as error:
                     raise explain(error) from error.__cause__
@@ -126,7 +126,7 @@ class Signer(Resource):
         from releasekit.provenance.certificate import certify  # noqa: PLC0415 - cryptography
 
         try:
-            token = await self._tokens.fetch(AUDIENCE)
+            token = await self._tokens.fetch(SIGSTORE)
             return await certify(self._http, self._instance.authority, token, redact=self._redact)
         except PackageError as error:
             return explain(error)

@@ -24,7 +24,7 @@ from releasekit.text.escape import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from releasekit.announce.pull_requests import ForgePullRequest
+    from releasekit.announced import ForgePullRequest
     from releasekit.decided import Bump
     from releasekit.model import PackageId
     from releasekit.report.versions import VersionsView

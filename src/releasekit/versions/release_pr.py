@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from releasekit.announce.pull_requests import ForgePullRequest
+    from releasekit.announced import ForgePullRequest
     from releasekit.host.forges import ForgePlace
     from releasekit.http.credentials import Secret
     from releasekit.versions.decision import Decided

@@ -6,7 +6,8 @@ import pytest
 
 from releasekit.ecosystems.maven import discover
 from releasekit.ecosystems.maven.document import parse_document
-from releasekit.ecosystems.maven.pom import fill_in_pom, parse_pom, pin_versions
+from releasekit.ecosystems.maven.pin import fill_in_pom, pin_versions
+from releasekit.ecosystems.maven.pom import parse_pom
 from releasekit.errors import PlanError
 from unit.maven.poms import child, gav, modules, needs, projects, write
 

@@ -51,7 +51,8 @@ def workspace(root: Path) -> MavenWorkspace:
 
 @pytest.fixture
 def files(tmp_path: Path) -> MavenFiles:
-    return MavenFiles(workspace(reactor(tmp_path / "w")))
+    found = workspace(reactor(tmp_path / "w"))
+    return MavenFiles(found.packages, found.complete)
 
 
 def jar(path: Path, *inside: str) -> Path:
@@ -183,7 +184,7 @@ def completed(
             found = await maven.discover(root)
             (package,) = [each for each in found.packages if each.id.name == "g:a"]
             brought = replace(package, prebuilt=tuple(given))
-            (built,) = (await MavenFiles(found).complete([brought], lambda _: into)).values()
+            (built,) = (await found.complete([brought], lambda _: into)).values()
             if isinstance(built, BuildFailed):
                 raise built
             return tuple(artifact.filename for artifact in built)

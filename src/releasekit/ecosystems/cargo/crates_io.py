@@ -19,9 +19,7 @@ from releasekit.errors import did_you_mean
 from releasekit.text.escape import clip
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from releasekit.ecosystems.cargo.discover import Need
+    from collections.abc import Callable, Iterator, Mapping
 
 
 class Refusal(NamedTuple):
@@ -99,13 +97,10 @@ _ASK: Final = "Remove some, or ask help@crates.io to raise the limit"
 _UPDATE: Final = "update ReleaseKit, whose list is of August 2026"
 
 
-def find_refusals(package: Mapping[str, Any], needs: Iterable[Need]) -> tuple[Refusal, ...]:
-    """Of a package of `cargo metadata`, with its dependencies in the same order."""
-    published = [
-        entry
-        for entry, need in zip(package["dependencies"], needs, strict=True)
-        if not need.is_stripped
-    ]
+def find_refusals(
+    package: Mapping[str, Any], published: list[Mapping[str, Any]]
+) -> tuple[Refusal, ...]:
+    """Of a package of `cargo metadata`, with those of its dependencies that are published."""
     found = chain.from_iterable(rule(package) for rule in _RULES)
     return (*found, *_check_dependencies(published))
 

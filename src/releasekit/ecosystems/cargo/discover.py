@@ -153,6 +153,8 @@ def parse_metadata(text: str, directory: Path) -> list[Crate]:
     crates = []
     for package in document["packages"]:
         publish, needs = package["publish"], tuple(_parse_needs(package, workspace))
+        asked = zip(package["dependencies"], needs, strict=True)
+        published = [entry for entry, need in asked if not need.is_stripped]
         # https://doc.rust-lang.org/reference/linkage.html
         kinds = {kind for target in package.get("targets", ()) for kind in target["kind"]}
         crate = Crate(
@@ -162,7 +164,7 @@ def parse_metadata(text: str, directory: Path) -> list[Crate]:
             workspace=workspace,
             publish=None if publish is None else tuple(publish),
             needs=needs,
-            refused=crates_io.find_refusals(package, needs),
+            refused=crates_io.find_refusals(package, published),
             is_foreign=bool(kinds & _LINKED) and kinds.isdisjoint(_USED),
             tool=f"{TOOL.program} {_RECENT} or later" if is_recent else "",
         )

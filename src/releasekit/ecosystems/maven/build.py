@@ -21,7 +21,8 @@ from releasekit.ecosystems.maven import TOOL, layout
 from releasekit.ecosystems.maven.discover import load_projects
 from releasekit.ecosystems.maven.document import MAX_BYTES
 from releasekit.ecosystems.maven.mvn import explain_unbuilt
-from releasekit.ecosystems.maven.pom import ALTERNATIVES, fill_in_pom
+from releasekit.ecosystems.maven.pin import fill_in_pom
+from releasekit.ecosystems.maven.pom import ALTERNATIVES
 from releasekit.ecosystems.shared.artifacts import copy_new, digested, placed, staged
 from releasekit.errors import (
     BuildFailed,

@@ -18,12 +18,13 @@ from releasekit.model import Dependency, PackageId
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.ecosystems.interface import Built, Into
-    from releasekit.ecosystems.maven.target import MavenWorkspace
     from releasekit.model import Package
+
+    _Complete = Callable[[Sequence[Package], Into], Awaitable[Mapping[PackageId, Built]]]
 
 # maven-archiver writes a directory for each package in the file.
 # https://maven.apache.org/shared/maven-archiver/#pom-properties-content
@@ -37,8 +38,9 @@ class MavenFiles:
 
     algorithms = layout.ALGORITHMS
 
-    def __init__(self, workspace: MavenWorkspace) -> None:
-        self._workspace = workspace
+    def __init__(self, packages: Sequence[Package], complete: _Complete) -> None:
+        self._packages = packages
+        self._complete = complete
 
     def contained(self, file: IO[bytes], path: Path) -> Contained:
         if path.suffix == ".pom":
@@ -62,7 +64,7 @@ class MavenFiles:
         return not versions.is_range(requirement) or versions.contains(requirement, version)
 
     async def complete(self, packages: Sequence[Package], into: Into) -> Mapping[PackageId, Built]:
-        return await self._workspace.complete(packages, into)
+        return await self._complete(packages, into)
 
     def _read_pom(self, file: IO[bytes], path: Path) -> Contained:
         try:
@@ -85,7 +87,7 @@ class MavenFiles:
                 f"{pom.artifact}-{version}.pom",
                 problem=Problem.NOT_A_PACKAGE,
             )
-        here = {package.id.name for package in self._workspace.packages}
+        here = {package.id.name for package in self._packages}
         needs = tuple(
             Dependency(on=PackageId(ECOSYSTEM, name), requirement=reference.version)
             for reference in pom.references
@@ -97,7 +99,7 @@ class MavenFiles:
         """By the name of the file, and the directories in which a repository has it."""
         fitting = [
             package
-            for package in self._workspace.packages
+            for package in self._packages
             if path.name.startswith((f"{layout.prefix(package)}.", f"{layout.prefix(package)}-"))
         ]
         longest = max((len(layout.prefix(package)) for package in fitting), default=0)

@@ -28,7 +28,8 @@ from releasekit.ecosystems.maven.layout import (
     pom_name,
     usual_names,
 )
-from releasekit.ecosystems.maven.pom import parse_pom, pin_versions
+from releasekit.ecosystems.maven.pin import pin_versions
+from releasekit.ecosystems.maven.pom import parse_pom
 from releasekit.ecosystems.maven.portal import Portal, PortalStaging
 from releasekit.ecosystems.maven.prebuilt import MavenFiles
 from releasekit.ecosystems.maven.repository import Repository
@@ -264,7 +265,7 @@ class MavenTarget(Target):
             workspace.maven.config.pin,
         )
         self.elsewhere = workspace.elsewhere
-        self.prebuilt = MavenFiles(workspace)
+        self.prebuilt = MavenFiles(workspace.packages, workspace.complete)
         if isinstance(registry, Repository):
             self.preflight = Preflight(is_new=registry.is_new)
 

@@ -18,9 +18,9 @@ from releasekit.config.values import Directory
 from releasekit.ecosystems.approval import Contents, Waiting
 from releasekit.ecosystems.npm import NPMJS, Inputs
 from releasekit.ecosystems.npm.answers import ANSWERS
+from releasekit.ecosystems.npm.hidden import DECIDED, find_staged
 from releasekit.ecosystems.npm.login import authorize, make_user_login
 from releasekit.ecosystems.npm.registry import ABBREVIATED, NpmRegistry
-from releasekit.ecosystems.npm.staging import DECIDED, find_staged
 from releasekit.ecosystems.npm.tarball import DIGESTS, get_filename, read_artifact
 from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.ecosystems.shared.semver import Version

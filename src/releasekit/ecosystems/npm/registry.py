@@ -26,9 +26,9 @@ from releasekit.ecosystems.npm.answers import (
     maybe_stored,
 )
 from releasekit.ecosystems.npm.document import REUSED_FOR_S, Packument, escape, is_aged
+from releasekit.ecosystems.npm.hidden import find_hidden
 from releasekit.ecosystems.npm.login import PackageTokens, authorize
 from releasekit.ecosystems.npm.manifest import Hosted
-from releasekit.ecosystems.npm.staging import find_hidden
 from releasekit.ecosystems.npm.tarball import get_filename, read_artifact
 from releasekit.ecosystems.preflight import Publisher, RightsFound, TrustState
 from releasekit.ecosystems.shared.documents import table_in, text_in
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Services
     from releasekit.ecosystems.npm.discover import Found
     from releasekit.ecosystems.npm.document import Command
-    from releasekit.ecosystems.npm.staging import HiddenVersion
+    from releasekit.ecosystems.npm.hidden import HiddenVersion
     from releasekit.ecosystems.shared.login import Login
     from releasekit.http.credentials import Secret
     from releasekit.model import Artifact, Package, PackageId, PlannedPackage

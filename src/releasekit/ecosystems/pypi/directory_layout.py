@@ -76,7 +76,12 @@ class SimpleDirectory:
         self, package: Package, filename: str, bundle: Bundle
     ) -> tuple[PurePosixPath, bytes]:
         """https://packaging.python.org/en/latest/specifications/index-hosted-attestations/"""
-        attested = {"publisher": bundle.publisher(), "attestations": [bundle.pep740()]}
+        from releasekit.provenance.certificate import (  # noqa: PLC0415 - cryptography
+            describe_publisher,
+        )
+
+        publisher = describe_publisher(bundle.certificate)
+        attested = {"publisher": publisher, "attestations": [bundle.pep740()]}
         text = json.dumps({"version": 1, "attestation_bundles": [attested]})
         return _files_of(package) / f"{filename}{_PROVENANCE}", text.encode() + b"\n"
 
