@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from releasekit.ecosystems.pypi import DECLARATION, Options
+from releasekit.ecosystems.pypi import DECLARATION, PyPIOptions
 from releasekit.ecosystems.pypi.build import Builder
 from releasekit.ecosystems.pypi.discover import read_projects
 from releasekit.ecosystems.pypi.environment import Environments, Installer
@@ -85,7 +85,7 @@ async def ours(root: Path, into: Path, *, uv: str, concurrency: int) -> None:
                 await builder.build(project, into / project.name, wheels={})
 
         async with asyncio.TaskGroup() as group:
-            for project in read_projects(root, Options())[0].values():
+            for project in read_projects(root, PyPIOptions())[0].values():
                 group.create_task(one(project))
 
 

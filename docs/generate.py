@@ -25,11 +25,11 @@ sys.path.insert(0, str(ROOT / "src"))
 from releasekit.cli.commands import COMMANDS  # noqa: E402
 from releasekit.config import levels  # noqa: E402
 from releasekit.config.inputs import Declared  # noqa: E402
-from releasekit.config.levels import Level  # noqa: E402
+from releasekit.config.levels import WarningLevel  # noqa: E402
 from releasekit.config.tag_options import AnnounceOptions, TagOptions  # noqa: E402
-from releasekit.config.version_options import FurtherFile, Group, VersionOptions  # noqa: E402
+from releasekit.config.version_options import FurtherFile, GroupOptions, VersionOptions  # noqa: E402
 from releasekit.decided import Carry  # noqa: E402
-from releasekit.decided import Level as ChangeLevel  # noqa: E402
+from releasekit.decided import WarningLevel as ChangeLevel  # noqa: E402
 from releasekit.ecosystems import ECOSYSTEMS  # noqa: E402
 from releasekit.ecosystems.pypi import UV  # noqa: E402
 from releasekit.model import WarningName  # noqa: E402
@@ -68,7 +68,7 @@ TYPES: Final[dict[object, dict[str, object]]] = {
             },
         },
     },
-    Mapping[str, Group]: {
+    Mapping[str, GroupOptions]: {
         "type": "object",
         "additionalProperties": {
             "type": "object",
@@ -166,7 +166,7 @@ def schema(declared: Declared) -> dict[str, object]:
         "type": "object",
         "additionalProperties": {"type": "array", "items": NEEDED},
     }
-    choices = {"enum": [str(each) for each in Level]}
+    choices = {"enum": [str(each) for each in WarningLevel]}
     keys[levels.TABLE] = {
         "description": "What becomes of each warning; it overrides `strict`.",
         **_table({str(each): choices for each in WarningName}),

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import fakes
-from releasekit.ecosystems.npm import Options
+from releasekit.ecosystems.npm import NpmOptions
 from releasekit.ecosystems.npm.target import Npm, NpmTarget
 from releasekit.host.sandbox import UNCONFINED
 from releasekit.model import Artifact, Package, PackageId
@@ -40,7 +40,7 @@ def write(root: Path, files: Mapping[str, object]) -> Path:
 
 def ecosystem(root: Path, table: Mapping[str, object] | None = None, **changes: object) -> Npm:
     config = fakes.config(root, **changes)
-    return Npm(config, Options.from_table(table or {}), fakes.services(config, Passing()))
+    return Npm(config, NpmOptions.from_table(table or {}), fakes.services(config, Passing()))
 
 
 def target(root: Path) -> NpmTarget:

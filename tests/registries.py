@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import fakes
 from releasekit.ecosystems import ECOSYSTEMS, folders
-from releasekit.ecosystems.pypi import Inputs
+from releasekit.ecosystems.pypi import PyPIInputs
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
 
@@ -40,7 +40,7 @@ async def opened(
     values: dict[str, object] = {
         "registries": fakes.registries(pypi=place),
         "ecosystem_inputs": (
-            Inputs(username=environment.get("RELEASEKIT_PYPI_USERNAME", "__token__")),
+            PyPIInputs(username=environment.get("RELEASEKIT_PYPI_USERNAME", "__token__")),
         ),
         "max_retries": 0,
         "retry_base_delay": 0.0,

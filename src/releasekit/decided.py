@@ -52,7 +52,7 @@ class Source(Struct, frozen=True, kw_only=True):
     time_s: int = 0
 
 
-class Intent(Struct, frozen=True, kw_only=True):
+class VersionIntent(Struct, frozen=True, kw_only=True):
     """What one source asks for one package since its last stable release.
 
     `exact` is a version in place of a level. A `late` one was in the released version already,

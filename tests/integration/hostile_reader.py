@@ -21,7 +21,7 @@ from releasekit.ecosystems import ECOSYSTEMS, folders
 from releasekit.ecosystems.go.registry import ModuleProxy
 from releasekit.ecosystems.maven import layout
 from releasekit.ecosystems.maven.repository import ANSWERS, RepositoryReader
-from releasekit.ecosystems.npm import Inputs
+from releasekit.ecosystems.npm import NpmInputs
 from releasekit.ecosystems.npm.registry import NpmRegistry
 from releasekit.ecosystems.shared.login import NoAuth
 from releasekit.ecosystems.shared.server import RegistryClient
@@ -71,7 +71,7 @@ async def look_up(ecosystem: str, url: str, http: httpx.AsyncClient) -> None:
     )
     if ecosystem == "npm":
         await NpmRegistry(
-            httpx.URL(url), services, NoAuth(MissingCredentials("")), inputs=Inputs()
+            httpx.URL(url), services, NoAuth(MissingCredentials("")), inputs=NpmInputs()
         ).lookup(package)
         return
     if ecosystem == "go":

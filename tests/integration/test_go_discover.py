@@ -10,7 +10,7 @@ import pytest
 
 from go_workspaces import go
 from integration.tools import require_tool
-from releasekit.ecosystems.go import Options, discover
+from releasekit.ecosystems.go import GoOptions, discover
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -98,7 +98,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def ours(root: Path) -> Edges:
-    by_path = discover.find_modules(root, Options())
+    by_path = discover.find_modules(root, GoOptions())
     return {
         package.id.name: (package.directory, {on.on.name for on in package.dependencies})
         for package in discover.make_packages(by_path)

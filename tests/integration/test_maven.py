@@ -21,7 +21,7 @@ from integration.servers import static_server
 from integration.tools import require_landlock, require_tool
 from outside import make_outside
 from processes import wait_until
-from releasekit.ecosystems.maven import Options, discover, document
+from releasekit.ecosystems.maven import MavenOptions, discover, document
 from releasekit.ecosystems.maven.discover import load_projects
 from workspaces import Program, git, wait_for_orphans
 
@@ -579,7 +579,7 @@ def test_what_is_discovered_is_what_maven_itself_has(workspace: Path, tmp_path: 
         f"{model.value('groupId')}:{model.value('artifactId')}": model.value("version")
         for model in models
     }
-    projects = load_projects(workspace.resolve(), Options())
+    projects = load_projects(workspace.resolve(), MavenOptions())
     found = discover.make_packages({project.name: project for project in projects})
     assert {package.id.name: package.version for package in found} == theirs
     edges = {package.id.name: {it.on.name for it in package.dependencies} for package in found}

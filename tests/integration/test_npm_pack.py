@@ -18,7 +18,7 @@ import fakes
 from integration.tools import require_tool
 from javascript import write
 from processes import PATIENCE_S
-from releasekit.ecosystems.npm import Options
+from releasekit.ecosystems.npm import NpmOptions
 from releasekit.ecosystems.npm.composition import NpmComposition
 from releasekit.ecosystems.npm.discover import Found
 from releasekit.ecosystems.npm.tarball import make_filename
@@ -297,7 +297,7 @@ async def packed(
     variables = fakes.TOOL_VARIABLES
     async with Processes(environment=dict(os.environ), variables=variables) as processes:
         services = fakes.services(config, processes, processes.redact)
-        async with Npm(config, Options.from_table(table or {}), services) as npm:
+        async with Npm(config, NpmOptions.from_table(table or {}), services) as npm:
             workspace = await npm.discover(root)
             place = partial(built_directory, state_directory=into)
             batches = workspace.batches([p for p in workspace.packages if not p.unpublishable])

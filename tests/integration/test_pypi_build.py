@@ -21,7 +21,7 @@ import fakes
 from effort import SEARCHING
 from integration.tools import require_tool
 from raising import raises
-from releasekit.ecosystems.pypi import Options
+from releasekit.ecosystems.pypi import PyPIOptions
 from releasekit.ecosystems.pypi.target import PyPI
 from releasekit.errors import BuildFailed
 from releasekit.host.process import Processes
@@ -47,7 +47,7 @@ async def opened(root: Path, *, uv: bool = True) -> AsyncIterator[PyPIWorkspace]
         environment["PATH"] = without_uv(environment["PATH"])
     async with (
         Processes(environment=environment, variables=fakes.TOOL_VARIABLES) as processes,
-        PyPI(config, Options(), fakes.services(config, processes)) as ecosystem,
+        PyPI(config, PyPIOptions(), fakes.services(config, processes)) as ecosystem,
     ):
         yield await ecosystem.discover(root)
 

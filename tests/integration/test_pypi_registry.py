@@ -16,7 +16,7 @@ from integration import servers
 from integration.recorder import Fault
 from integration.tools import require_tool
 from processes import wait_until
-from releasekit.ecosystems.pypi import Inputs
+from releasekit.ecosystems.pypi import PyPIInputs
 from releasekit.errors import Denied, Transient
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def test_the_index_of_devpi_is_found_by_many_at_once(
 
 
 def test_an_explicit_index_is_asked_directly(devpi_index: IndexServer) -> None:
-    inputs = Inputs(username=devpi_index.username, index=devpi_index.index_url)
+    inputs = PyPIInputs(username=devpi_index.username, index=devpi_index.index_url)
     assert using(devpi_index, looking_up(), ecosystem_inputs=[inputs]) is None
     assert [seen.path for seen in devpi_index.recorder.exchanges] == [
         "/" + devpi_index.index_url.split("/", 3)[3] + "acme-core/"

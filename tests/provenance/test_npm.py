@@ -18,7 +18,7 @@ from integration.tools import require_tool
 from integration.verdaccio import verdaccio
 from provenance import official, tampering, targets
 from provenance.npmjs import Examiner
-from releasekit.ecosystems.npm import Inputs
+from releasekit.ecosystems.npm import NpmInputs
 from releasekit.ecosystems.npm.manifest import Hosted, normalize_repository
 from releasekit.ecosystems.shared.documents import text_in
 from releasekit.errors import PackageError, Rejected
@@ -288,7 +288,7 @@ def obstacle(
         return httpx.Response(200 if exists else 404, json={"versions": {}, "dist-tags": {}})
 
     async def main() -> Obstacle | None:
-        inputs = (Inputs(access=access),)
+        inputs = (NpmInputs(access=access),)
         async with targets.opened(
             "npm",
             root,

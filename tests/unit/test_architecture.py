@@ -228,3 +228,12 @@ def test_only_the_runner_module_speaks_to_the_runner() -> None:
 def test_no_module_is_named_after_nothing() -> None:
     for name in MODULES:
         assert not set(name.split(".")) & {"utils", "util", "helpers", "helper", "common", "misc"}
+
+
+def test_no_two_classes_have_one_name() -> None:
+    found: dict[str, set[str]] = {}
+    for module, tree in TREES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                found.setdefault(node.name, set()).add(module)
+    assert {name: places for name, places in found.items() if len(places) > 1} == {}

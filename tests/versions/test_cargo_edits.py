@@ -12,7 +12,7 @@ import pytest
 
 import fakes
 from integration.tools import require_tool
-from releasekit.ecosystems.cargo import Options
+from releasekit.ecosystems.cargo import CargoOptions
 from releasekit.ecosystems.cargo.destination import Destination
 from releasekit.ecosystems.cargo.requirements import edit_requirement
 from releasekit.ecosystems.cargo.target import Cargo, CargoTarget
@@ -78,7 +78,7 @@ def discover(root: Path, *workspaces: str) -> CargoTarget:
             services = fakes.services(fakes.config(root), processes)
             found = Cargo(
                 "auto",
-                Options(workspaces=workspaces),
+                CargoOptions(workspaces=workspaces),
                 services,
                 Destination(name="crates-io"),
                 {},

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from releasekit.decided import Bump, Edge, Intent, Level, Reason, Source, VersionGroup
+from releasekit.decided import Bump, Edge, Level, Reason, Source, VersionGroup, VersionIntent
 from releasekit.fields import replace
 from releasekit.model import DependencyKind, PackageId
 from releasekit.text.changelog import find_section
@@ -22,7 +22,7 @@ ICONS = PackageId("npm", "@acme/icons")
 FIX = Source(title="fix: mend it", text="mend it", type="fix")
 
 
-def write(*reasons: Reason, late: tuple[Intent, ...] = (), old: str = "1.2.0") -> str:
+def write(*reasons: Reason, late: tuple[VersionIntent, ...] = (), old: str = "1.2.0") -> str:
     bump = Bump(package=WEB, old=old, new="1.3.0", level=Level.MINOR, reasons=reasons)
     return write_section_body(bump, {WEB: "1.3.0", CORE: "1.3.0", ICONS: "3.0.0"}, late)
 
@@ -210,14 +210,16 @@ def test_dependencies_are_those_that_get_a_version_each_once() -> None:
 
 def test_late_changes_are_marked() -> None:
     late = [
-        Intent(package=WEB, level=level, source=replace(FIX, text=text, type=kind), late=True)
+        VersionIntent(
+            package=WEB, level=level, source=replace(FIX, text=text, type=kind), late=True
+        )
         for level, text, kind in [
             (Level.PATCH, "mend late", "fix"),
             (Level.MINOR, "add late", "feat"),
             (Level.NONE, "say it", "docs"),
         ]
     ]
-    exact = Intent(
+    exact = VersionIntent(
         package=WEB,
         level=Level.NONE,
         exact="1.2.0",

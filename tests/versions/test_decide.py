@@ -17,13 +17,13 @@ from packaging.specifiers import SpecifierSet
 from releasekit.decided import (
     Decision,
     Edge,
-    Intent,
     Level,
     Reason,
     Rules,
     Source,
     Standing,
     VersionGroup,
+    VersionIntent,
 )
 from releasekit.fields import replace
 from releasekit.model import DependencyKind, PackageId
@@ -51,14 +51,16 @@ def standing(name: str, written: str, released: str | None = None, **more: objec
     return Standing(package=named(name), written=written, released=last, **more)  # type: ignore[arg-type]
 
 
-def asking(name: str, level: Level = NONE, title: str = "a change", **more: object) -> Intent:
+def asking(
+    name: str, level: Level = NONE, title: str = "a change", **more: object
+) -> VersionIntent:
     source = Source(title=title)
-    return Intent(package=named(name), level=level, source=source, **more)  # type: ignore[arg-type]
+    return VersionIntent(package=named(name), level=level, source=source, **more)  # type: ignore[arg-type]
 
 
-def choosing(name: str, version: str, path: str = ".changeset/a.md") -> Intent:
+def choosing(name: str, version: str, path: str = ".changeset/a.md") -> VersionIntent:
     source = Source(title=path or "--set", path=path)
-    return Intent(package=named(name), level=NONE, source=source, exact=version)
+    return VersionIntent(package=named(name), level=NONE, source=source, exact=version)
 
 
 def edge(dependent: str, on: str, requirement: str = "", kind: DependencyKind = RUNTIME) -> Edge:
@@ -91,7 +93,7 @@ def linked(*names: str, name: str = "ui") -> VersionGroup:
 
 def decided(
     standings: Sequence[Standing],
-    intents: Sequence[Intent] = (),
+    intents: Sequence[VersionIntent] = (),
     edges: Sequence[Edge] = (),
     *groups: VersionGroup,
     zero: Zero = "shift",
@@ -718,7 +720,7 @@ def tagged(*found: str) -> Mapping[str, str]:
     ],
 )
 def test_prereleases_are_counted_for_each_version_that_they_lead_to(
-    written: str, taken: Sequence[str], intents: Sequence[Intent], expected: str | None
+    written: str, taken: Sequence[str], intents: Sequence[VersionIntent], expected: str | None
 ) -> None:
     one = standing("a", written, "1.2.0", taken=tagged(*taken), label="rc")
     assert versions(decided([one], intents)).get("a") == expected
@@ -851,7 +853,7 @@ def test_prereleases_chosen_by_hand_may_require_each_other() -> None:
 
 
 # A workspace of generated packages.
-World = tuple[list[Standing], list[Intent], list[Edge], Rules]
+World = tuple[list[Standing], list[VersionIntent], list[Edge], Rules]
 _KINDS: Final = ("==", "~", "^", ">=")
 
 
@@ -878,7 +880,7 @@ def make_world(seed: int, *, most: int) -> World:
         standings.append(Standing(package=name, written=version, released=version))
     released = {each.package: each.released for each in standings}
     intents = [
-        Intent(
+        VersionIntent(
             package=drawn.choice(names),
             level=drawn.choice(tuple(Level)),
             source=Source(title=str(n)),
@@ -1073,7 +1075,7 @@ def make_large_world(packages: int) -> tuple[World, list[str]]:
         return False
 
     intents = [
-        Intent(
+        VersionIntent(
             package=drawn.choice(names), level=drawn.choice(tuple(Level)), source=Source(title="")
         )
         for _ in range(10 * packages)

@@ -71,7 +71,7 @@ _OWN_VARIABLE: Final = re.compile(r"(?!CI_SERVER_|gitlab_runner)[A-Za-z_][A-Za-z
 _INDENT: Final = 7  # the word before each row, and a gap
 
 
-class Row(Struct, frozen=True, kw_only=True):
+class CheckRow(Struct, frozen=True, kw_only=True):
     """One thing that was looked at. `code` is the exit code that it causes, 0 for what is there;
     that may have a `hint` too.
     """
@@ -102,17 +102,17 @@ async def run(config: Config, session: Session) -> int:
             told = session.credentials.redact(f"fixed: {finding.message}")
             print(log_line(told), file=session.out)
     found = await asyncio.to_thread(leftovers.examine, config.state_directory, root=config.root)
-    rows: list[Row] = []
+    rows: list[CheckRow] = []
     # What links in the state directory lead to may be anything, so nothing else starts then.
     if all(finding.kind != "link" for finding in found):
         with Interruption("cancelled"):
             await _examine_workspace(config, session, rows)
     rows += [
-        Row(said=f"{finding.kind}: {finding.message}", hint=finding.hint, code=1)
+        CheckRow(said=f"{finding.kind}: {finding.message}", hint=finding.hint, code=1)
         for finding in found
     ]
     if not found:
-        rows.append(Row(said=f"{config.state_directory}: nothing was left behind"))
+        rows.append(CheckRow(said=f"{config.state_directory}: nothing was left behind"))
     to_do = [row for row in rows if row.code]
     shown = [row for row in rows if not row.code] + to_do
     for line in (line for row in shown for line in row.lines):
@@ -125,13 +125,13 @@ async def run(config: Config, session: Session) -> int:
 
 
 @contextmanager
-def _collecting(rows: list[Row]) -> Iterator[None]:
+def _collecting(rows: list[CheckRow]) -> Iterator[None]:
     """What the block raises becomes rows, and is no end."""
     try:
         yield
     except ReleasekitError as error:
         rows += [
-            Row(
+            CheckRow(
                 said=redact_urls(str(each)),
                 hint=each.hint,
                 problem=each.problem,
@@ -141,12 +141,12 @@ def _collecting(rows: list[Row]) -> Iterator[None]:
         ]
 
 
-async def _examine_workspace(config: Config, session: Session, rows: list[Row]) -> None:
+async def _examine_workspace(config: Config, session: Session, rows: list[CheckRow]) -> None:
     if (config.root / FILENAME).exists() or config.config_file:
-        rows.append(Row(said=f"{config.config_file or FILENAME} can be read"))
+        rows.append(CheckRow(said=f"{config.config_file or FILENAME} can be read"))
     if closed := find_closed(config.state_directory):
         rows.append(
-            Row(
+            CheckRow(
                 said=f"{config.state_directory} cannot be written: this user may not write to "
                 f"{closed}",
                 hint="Correct the permissions, or name another directory as `state-directory`.",
@@ -174,7 +174,7 @@ async def _examine_packages(
     session: Session,
     survey: Survey,
     services: Services,
-    rows: list[Row],
+    rows: list[CheckRow],
 ) -> None:
     """The tool and the login of each ecosystem; of one that cannot be discovered, too."""
     about = config.package_filter
@@ -194,18 +194,18 @@ async def _examine_packages(
             unread = survey.describe_unread(about)
             for sentence in (*unlisted, *map(mark_unread, unread)):
                 said, _, cure = sentence.partition("; ")
-                rows.append(Row(said=said, hint=cure))
+                rows.append(CheckRow(said=said, hint=cure))
             found = collect_packages(targets, config.root, about, [*unlisted, *unread])
             if foreign := survey.describe_foreign(config.root, about):
                 said, _, where = foreign.partition("; ")
-                rows.append(Row(said=said, hint=where))
+                rows.append(CheckRow(said=said, hint=where))
             chosen = about.select({p.id: p for p in found if not p.unpublishable})
             holdings = Holdings(targets, config.root, survey.tree, chosen)
             built = [package for package in chosen if not package.prebuilt]
             note = await check_absent(built, targets, holdings, config.root, services.processes)
             if note:
                 said, _, cure = note.partition("; ")
-                rows.append(Row(said=said, hint=cure))
+                rows.append(CheckRow(said=said, hint=cure))
     for name, registry in registries.items():
         own = [package for package in chosen if package.id.ecosystem == name]
         if name in targets and not own:
@@ -217,7 +217,7 @@ async def _examine_packages(
                 why = package.unpublishable or f"`{leaving}` leaves it out"
                 ways = f"; {spell('init')} writes those of its tags" if untold else ""
                 rows.append(
-                    Row(
+                    CheckRow(
                         said=f"{name}: nothing to publish",
                         hint=f"{package.id}: {why}{ways}",
                         code=ConfigError.exit_code if untold else 0,
@@ -229,10 +229,10 @@ async def _examine_packages(
             if name in targets and own:
                 tool = await targets[name].find_tool(own)
                 how = f"packed by {tool}" if tool else "built elsewhere"
-                rows.append(Row(said=f"{name}: {packages(len(own))}, {how}"))
+                rows.append(CheckRow(said=f"{name}: {packages(len(own))}, {how}"))
         with _collecting(rows):
             login = registry.check_credentials()
-            rows.append(Row(said=f"{name}: goes to {registry.url}; login: {login}"))
+            rows.append(CheckRow(said=f"{name}: goes to {registry.url}; login: {login}"))
             in_directory = isinstance(config.registries.get(name), Directory)
             if name in targets and targets[name].builds_from_commit and not in_directory:
                 remote = str(config.ecosystem_tables.get(name, {}).get("remote", "origin"))
@@ -240,7 +240,7 @@ async def _examine_packages(
                 rows += await asyncio.to_thread(_examine_workflows, name, config.root)
 
 
-def _examine_workflows(what: str, root: Path) -> list[Row]:
+def _examine_workflows(what: str, root: Path) -> list[CheckRow]:
     """Of the jobs that publish with ReleaseKit, those whose token may certainly not push tags."""
     rows = []
     for file, workflow in read_workflows(repository_of(root) or root, "releasekit"):
@@ -263,7 +263,7 @@ def _examine_workflows(what: str, root: Path) -> list[Row]:
             lacking += [] if keeps else ["`persist-credentials: true` at actions/checkout"]
             if lacking:
                 rows.append(
-                    Row(
+                    CheckRow(
                         said=f"{what}: the job {visible(str(name))} of {file} may not push tags",
                         hint=f"Write {' and '.join(lacking)}.",
                         problem=Problem.TAG_REFUSED,
@@ -277,11 +277,11 @@ def _is_checkout(step: object) -> bool:
     return text_in(step, "uses").startswith("actions/checkout@")
 
 
-async def _examine_git(root: Path, processes: Processes, rows: list[Row]) -> None:
+async def _examine_git(root: Path, processes: Processes, rows: list[CheckRow]) -> None:
     top = repository_of(root)
     if top is None:
         hint = "Tags and notes are made of commits: run it in a clone of the repository."
-        rows.append(Row(said=f"git: {root} is in no repository", hint=hint))
+        rows.append(CheckRow(said=f"git: {root} is in no repository", hint=hint))
         return
     commits = Commits(top, processes)
     try:
@@ -293,7 +293,7 @@ async def _examine_git(root: Path, processes: Processes, rows: list[Row]) -> Non
     except CommandFailed as error:
         said = error if processes.which("git") else "it is not on PATH"
         hint = "Without git, versions are not tagged, and changes since the last one are unknown."
-        rows.append(Row(said=f"git: {said}", hint=hint))
+        rows.append(CheckRow(said=f"git: {said}", hint=hint))
         return
     said = f"git: commit {head[:12] or '(none yet)'}, {count_of(len(tags), 'tag', 'tags')}"
     if shallow:
@@ -302,11 +302,11 @@ async def _examine_git(root: Path, processes: Processes, rows: list[Row]) -> Non
         "Older tags and commits are missing: `git fetch --unshallow --tags`, or `fetch-depth: 0` "
         "at actions/checkout, `GIT_DEPTH: 0` at GitLab."
     )
-    rows.append(Row(said=said, hint=hint if shallow else ""))
+    rows.append(CheckRow(said=said, hint=hint if shallow else ""))
     names = (await read_checkout(root, processes)).uncommitted
     if names:
         rows.append(
-            Row(
+            CheckRow(
                 said=f"git: {count_of(len(names), 'file is', 'files are')} not committed: "
                 f"{few(names)}",
                 hint="What is packed of them goes out all the same, but not in a Go module: commit "
@@ -316,7 +316,7 @@ async def _examine_git(root: Path, processes: Processes, rows: list[Row]) -> Non
         )
 
 
-async def _examine_forge(config: PlanConfig, services: Services, rows: list[Row]) -> None:
+async def _examine_forge(config: PlanConfig, services: Services, rows: list[CheckRow]) -> None:
     """What tags and releases take, as far as it shows without asking the forge."""
     if config.tag or config.announce:
         rows.append(await _examine_push("tag", config.tagging.remote, services))
@@ -326,25 +326,25 @@ async def _examine_forge(config: PlanConfig, services: Services, rows: list[Row]
             place = services.ci.forge_of(await remote.find_url()) or services.ci.forge
             require_token(services.credentials, services.ci, place, asked="announce")
             known = place.name if place else "GitHub"
-            rows.append(Row(said=f"announce: there is a token for {known}"))
+            rows.append(CheckRow(said=f"announce: there is a token for {known}"))
 
 
-async def _examine_push(what: str, remote: str, services: Services) -> Row:
+async def _examine_push(what: str, remote: str, services: Services) -> CheckRow:
     """Whether it is permitted, only the server knows."""
     if not await Remote(remote, services.git).find_url():
-        return Row(
+        return CheckRow(
             said=f"{what}: there is no git remote {remote} to push tags to",
             hint=NO_REMOTE_HINT,
             problem=Problem.TAG_REFUSED,
             code=PlanError.exit_code,
         )
-    return Row(
+    return CheckRow(
         said=f"{what}: `check` does not test whether git may push tags to {remote}",
         hint=f"`publish` tests it before the first upload. {HINT}",
     )
 
 
-def _examine_job(config: PlanConfig, services: Services, rows: list[Row]) -> None:
+def _examine_job(config: PlanConfig, services: Services, rows: list[CheckRow]) -> None:
     """What attestations take, and what builds could read."""
     if services.ci.kind == "gitlab":
         # https://docs.gitlab.com/ci/variables/#use-file-type-cicd-variables
@@ -355,16 +355,18 @@ def _examine_job(config: PlanConfig, services: Services, rows: list[Row]) -> Non
         if files := [name for name in names if _OWN_VARIABLE.fullmatch(name)]:
             said = f"job: builds can read the variables of the type File: {few(files)}"
             hint = "Make them masked variables, or let this job have none of them."
-            rows.append(Row(said=said, hint=hint))
+            rows.append(CheckRow(said=said, hint=hint))
     obstacle = obstacle_here(
         services.ci,
         open_tokens(services.ci, services.credentials, services.http),
         public=config.trust_config is None,
     )
     if obstacle is None:
-        rows.append(Row(said="job: it may ask for an ID token, so files can be attested"))
+        rows.append(CheckRow(said="job: it may ask for an ID token, so files can be attested"))
     elif config.attestations == "required":
         with _collecting(rows):
             refuse_unattested({obstacle: []})
     elif obstacle != NO_JOB and config.attestations == "auto":
-        rows.append(Row(said=f"job: nothing is attested: {obstacle.condition}", hint=obstacle.cure))
+        rows.append(
+            CheckRow(said=f"job: nothing is attested: {obstacle.condition}", hint=obstacle.cure)
+        )

@@ -13,7 +13,7 @@ from releasekit.aio import Group
 from releasekit.cli.interruption import Interruption
 from releasekit.cli.preload import load_everything
 from releasekit.config.inputs import STATE_KEY
-from releasekit.config.levels import Level
+from releasekit.config.levels import WarningLevel
 from releasekit.ecosystems import folders
 from releasekit.ecosystems.interface import Services
 from releasekit.errors import ConfigError, PathError
@@ -270,7 +270,7 @@ async def survey_root(
     tables, note = include_workspaces(root, tables, ecosystems, found)
     config = replace(config, ecosystem_tables=tables)
     absent = find_absent(config, [ecosystems[name] for name in chosen], listed)
-    if config.levels.find(WarningName.UNREAD_MANIFEST) is Level.IGNORE:
+    if config.levels.find(WarningName.UNREAD_MANIFEST) is WarningLevel.IGNORE:
         unread = []
     return replace(config, absent=absent), Survey(ecosystems, found, note, unread, tree)
 

@@ -28,7 +28,7 @@ from releasekit.plan.registries import ask_all, find_unnamed
 from releasekit.plan.withdrawn import find_withdrawn_needs
 from releasekit.problems import Problem
 from releasekit.report.screen import fit_lines
-from releasekit.report.status import Status, list_needs, status_table
+from releasekit.report.status import StatusAnswers, list_needs, status_table
 from releasekit.text.cause import find_cause
 from releasekit.text.commands import spell
 from releasekit.text.escape import clip, visible
@@ -96,7 +96,7 @@ async def run(config: Config, session: Session) -> int:
             )
             say_busy("asking registries", session)
             answers = await ask_all(packages, targets, unnamed)
-            status = Status(
+            status = StatusAnswers(
                 packages=packages,
                 answers=answers,
                 unreachable=await asyncio.to_thread(_find_unreachable, packages, answers, targets),
@@ -176,12 +176,12 @@ def _refuse_foreign(place: Path) -> None:
 
 
 async def _resolve_all(
-    status: Status,
+    status: StatusAnswers,
     targets: Mapping[str, Target],
     services: Services,
     config: PlanConfig,
     place: Path,
-) -> Status:
+) -> StatusAnswers:
     """`status` with what clients say of the packages that are there; they work below `place`."""
     limit = asyncio.Semaphore(config.concurrency)
     turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)

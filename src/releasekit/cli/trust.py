@@ -47,7 +47,7 @@ _MAX_NAME: Final = 255
 _NONE: Final = "-"
 
 
-class Row(Struct, frozen=True):
+class TrustRow(Struct, frozen=True):
     """A package and whom it trusts. `refusal` is why its registry does not let `job` be added."""
 
     package: Package
@@ -123,17 +123,17 @@ async def run(config: Config, session: Session) -> int:
     return 1 if (inputs.check and missing) or any(each.refusal for each in rows) else 0
 
 
-async def _find(package: Package, trust: Trust, registry: Registry, job: Publisher) -> Row:
+async def _find(package: Package, trust: Trust, registry: Registry, job: Publisher) -> TrustRow:
     try:
         await registry.lookup(package)
-        return Row(package, trust, job, await trust.find_trust(package))
+        return TrustRow(package, trust, job, await trust.find_trust(package))
     except PackageError as error:
         unknown = without_name(str(error), package)
-        return Row(package, trust, job, TrustState(unknown=unknown))
+        return TrustRow(package, trust, job, TrustState(unknown=unknown))
 
 
 async def _may_add(
-    rows: Sequence[Row], job: Publisher, lacking: Sequence[str], session: Session
+    rows: Sequence[TrustRow], job: Publisher, lacking: Sequence[str], session: Session
 ) -> bool:
     """Whether a person, where flags and the job are `lacking` a part of it, says that it is right:
     builds can write the files that do. Raises ConfigError where there is nobody to ask.
@@ -154,7 +154,7 @@ async def _may_add(
     return await terminal.confirm(f"Let {packages(len(added))} trust {visible(str(job))}?")
 
 
-async def _add(row: Row) -> Row:
+async def _add(row: TrustRow) -> TrustRow:
     """As it is where nothing is missing, or where that is not known."""
     if not row.is_to_be_added:
         return row
@@ -165,7 +165,7 @@ async def _add(row: Row) -> Row:
     return replace(row, state=TrustState(publishers=(row.job,))) if is_added else row
 
 
-def _list_lines(rows: Sequence[Row]) -> Iterator[str]:
+def _list_lines(rows: Sequence[TrustRow]) -> Iterator[str]:
     """A table, and what a person does: once for all packages alike, and where for each."""
     if rows:
         table = [(str(each.package.id), each.verdict) for each in rows]

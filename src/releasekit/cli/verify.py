@@ -28,10 +28,10 @@ from releasekit.provenance.certificate import NotVerified
 from releasekit.provenance.verify_files import (
     ALGORITHMS,
     Address,
-    File,
-    Folder,
-    Outcome,
+    CheckedFile,
     Release,
+    SignedFile,
+    SignedFolder,
     Signers,
     Verified,
     address_of,
@@ -193,31 +193,31 @@ class _Question(Struct, frozen=True):
                 f"--bundle: {path} {error}; write the path of a file of attestations"
             ) from error
 
-    def _verify_path(self, place: Path, given: Release | None) -> list[Outcome]:
+    def _verify_path(self, place: Path, given: Release | None) -> list[CheckedFile]:
         """Blocks."""
         if not place.is_dir():
             file = file_at(place, place.name, alone=given is not None)
             return [outcome(file, self.signers, given or Release())]
-        folder = Folder.at(place)
+        folder = SignedFolder.at(place)
         release = self._release(folder) if given is None else given
         files = list(folder.files(alone=given is not None))
         found = [outcome(each, self.signers, release) for each in files]
-        missing = [Outcome(name, reason=reason) for name, reason in folder.missing()]
+        missing = [CheckedFile(name, reason=reason) for name, reason in folder.missing()]
         if left := unnamed(release, files):
             _say(self.session, f"not here, and not verified: {left} more of what is signed")
         return [*found, *missing, *(release.broken if given is None else ())]
 
-    def _release(self, folder: Folder) -> Release:
+    def _release(self, folder: SignedFolder) -> Release:
         """What is said about the whole release."""
         sound: list[Verified] = []
-        broken: list[Outcome] = []
+        broken: list[CheckedFile] = []
         for path in folder.statements:
             try:
                 found = self._judge(path, bundles_in(path))
             except FileNotFoundError:
-                found = Release(broken=(Outcome(path.name, reason="it is a link to nothing"),))
+                found = Release(broken=(CheckedFile(path.name, reason="it is a link to nothing"),))
             except ValueError as error:
-                found = Release(broken=(Outcome(path.name, reason=f"it {error}"),))
+                found = Release(broken=(CheckedFile(path.name, reason=f"it {error}"),))
             sound += found.sound
             broken += found.broken
         return Release(tuple(sound), tuple(broken))
@@ -229,10 +229,10 @@ class _Question(Struct, frozen=True):
                 sound.append(self.signers.verified(each))
             except NotVerified as error:
                 which = f"{path.name}:{number}" if len(bundles) > 1 else path.name
-                broken.append(Outcome(which, reason=str(error)))
+                broken.append(CheckedFile(which, reason=str(error)))
         return Release(tuple(sound), tuple(broken))
 
-    async def _verify_url(self, url: str, into: Path, given: Release | None) -> Outcome:
+    async def _verify_url(self, url: str, into: Path, given: Release | None) -> CheckedFile:
         place = require_safe(url, name="files")
         address = address_of(place) if given is None else None
         name = filename_of(place)
@@ -240,8 +240,8 @@ class _Question(Struct, frozen=True):
             digests = await self._download(place, into)
             bundles = tuple(await self._fetch_attestations(address)) if address else ()
         except (PackageError, ValueError) as error:
-            return Outcome(name, reason=str(error))
-        return outcome(File(name, digests, bundles), self.signers, given or Release())
+            return CheckedFile(name, reason=str(error))
+        return outcome(SignedFile(name, digests, bundles), self.signers, given or Release())
 
     async def _download(self, url: httpx.URL, into: Path) -> dict[str, str]:
         async def attempt() -> dict[str, str]:
@@ -283,7 +283,7 @@ class _Question(Struct, frozen=True):
             raise NotVerified(f"the answer of {url} {error}") from error
 
 
-def _outcome_line(found: Outcome) -> str:
+def _outcome_line(found: CheckedFile) -> str:
     verified = found.verified
     if verified is None:
         return f"FAILED {found.name}: {found.reason}{mark(Problem.NOT_VERIFIED)}"

@@ -81,7 +81,7 @@ class PlanConfig(BuildConfig, SelectionInputs, ReleaseInputs, PaceInputs, Identi
     that are found, `known_ecosystems` are all there are. It `is_part` where this run, and not
     releasekit.toml, leaves a part of the workspace to others. `own_inputs` are those of the
     `command` alone, `ecosystem_inputs` those that each ecosystem declares, `ecosystem_tables` its
-    `[pypi]`… table as written, for its own `Options`; `extra_edges` are those of the
+    `[pypi]`… table as written, for its own options; `extra_edges` are those of the
     `[dependencies]` table. `absent` are chosen ecosystems without a package here.
     """
 

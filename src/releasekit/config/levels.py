@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 TABLE: Final = "warnings"
 
 
-class Level(StrEnum):
+class WarningLevel(StrEnum):
     IGNORE = "ignore"
     WARN = "warn"
     ERROR = "error"
@@ -30,15 +30,15 @@ class Level(StrEnum):
 class Levels(Struct, frozen=True):
     """`given` are those that differ from `warn`; with `strict`, that is `error`."""
 
-    given: Mapping[WarningName, Level] = field(default_factory=dict)
+    given: Mapping[WarningName, WarningLevel] = field(default_factory=dict)
     strict: bool = False
 
     @classmethod
     def from_table(cls, table: Mapping[str, object], where: str) -> Self:
         """Raises ConfigError naming `where` (the file), the key, and what to write instead."""
-        given: dict[WarningName, Level] = {}
+        given: dict[WarningName, WarningLevel] = {}
         known = list(map(str, WarningName))
-        choices = ", ".join(f'"{level}"' for level in Level)
+        choices = ", ".join(f'"{level}"' for level in WarningLevel)
         for key, value in table.items():
             if key not in known:
                 raise ConfigError(
@@ -47,7 +47,7 @@ class Levels(Struct, frozen=True):
                     problem=Problem.UNKNOWN_NAME,
                 )
             try:
-                given[WarningName(key)] = Level(str(value))
+                given[WarningName(key)] = WarningLevel(str(value))
             except ValueError:
                 raise ConfigError(
                     f"{where}: [{TABLE}] {key} is {show_toml(value)}",
@@ -55,15 +55,15 @@ class Levels(Struct, frozen=True):
                 ) from None
         return cls(given)
 
-    def find(self, name: WarningName) -> Level:
-        return self.given.get(name, Level.ERROR if self.strict else Level.WARN)
+    def find(self, name: WarningName) -> WarningLevel:
+        return self.given.get(name, WarningLevel.ERROR if self.strict else WarningLevel.WARN)
 
     def find_way_out(self, names: Iterable[WarningName]) -> str:
         """What to do about warnings that are errors. Where no setting makes one of them an error,
         it is one that the registry would refuse, or a name that is hardly meant.
         """
         names = set(names)
-        raised = [name for name in names if self.find(name) is Level.ERROR]
+        raised = [name for name in names if self.find(name) is WarningLevel.ERROR]
         if not raised and WarningName.NEW_NAME in names:
             return "Correct it in one of the ways that the message names."
         if not raised:
@@ -80,7 +80,7 @@ class Levels(Struct, frozen=True):
         """
         levels = [(warning, self.find(warning.name)) for warning in warnings]
         return tuple(
-            replace(warning, error=warning.error or level is Level.ERROR)
+            replace(warning, error=warning.error or level is WarningLevel.ERROR)
             for warning, level in levels
-            if warning.error or level is not Level.IGNORE
+            if warning.error or level is not WarningLevel.IGNORE
         )

@@ -26,7 +26,7 @@ TYPES: Final[Mapping[str, Level]] = {
 }
 
 
-class Group(Struct, frozen=True):
+class GroupOptions(Struct, frozen=True):
     """`packages` are globs of names, as `exclude-packages` has them."""
 
     packages: tuple[str, ...]
@@ -128,7 +128,7 @@ def _labels(key: str, value: object) -> Mapping[str, str]:
     return given
 
 
-def _groups(key: str, value: object) -> Mapping[str, Group]:
+def _groups(key: str, value: object) -> Mapping[str, GroupOptions]:
     example = f'{key} = {{ ui = {{ packages = ["@acme/ui*"], kind = "fixed" }} }}'
     if not isinstance(value, dict):
         raise ValueError(f"Write a table of groups: {example}.")  # noqa: TRY004
@@ -142,7 +142,7 @@ def _groups(key: str, value: object) -> Mapping[str, Group]:
                 f'The kind of {name!r} is {show_toml(kind)}; write "fixed" or "linked".'
             )
         globs = tables.strings("packages", group.get("packages"))
-        found[name] = Group(globs, kind)
+        found[name] = GroupOptions(globs, kind)
     return found
 
 
@@ -236,7 +236,7 @@ class VersionOptions(OptionTable, frozen=True, kw_only=True):
         ),
     ] = "chore: release {packages}"
     groups: Annotated[
-        Mapping[str, Group],
+        Mapping[str, GroupOptions],
         Option(
             "Packages that share a version, by globs of their names: all of them (`fixed`), or "
             'those that are released (`linked`). `ui = { packages = ["@acme/ui*"], kind = '

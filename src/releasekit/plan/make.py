@@ -14,7 +14,7 @@ import httpx
 from msgspec import Struct
 
 from releasekit.aio import gather_all
-from releasekit.config.levels import Level
+from releasekit.config.levels import WarningLevel
 from releasekit.config.package_filter import with_extra
 from releasekit.errors import ConfigError, Cycle, ManifestError, PlanError, join_errors, map_all
 from releasekit.fields import replace
@@ -174,7 +174,7 @@ async def make_plan(
     """
     about = config.package_filter
     unread = survey.describe_unread(about)
-    if unread and config.levels.find(WarningName.UNREAD_MANIFEST) is Level.ERROR:
+    if unread and config.levels.find(WarningName.UNREAD_MANIFEST) is WarningLevel.ERROR:
         words = f"{WarningName.UNREAD_MANIFEST}: {unread[0]}"
         hint = config.levels.find_way_out([WarningName.UNREAD_MANIFEST])
         raise PlanError(words, hint=hint, problem=Problem.WARNING_OF_PLAN)

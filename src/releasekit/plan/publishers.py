@@ -68,7 +68,7 @@ _OWN_COMMAND: Final = re.compile(r"\breleasekit(?:-action)? +publish\b")
 _CALLED: Final = re.compile(r"[^./][^@]*/\.github/workflows/[^@]*(?:publish|release)[^@]*@.+")
 
 
-class Publisher(Struct, frozen=True):
+class PublishingWorkflow(Struct, frozen=True):
     """A workflow, by the name of its file, and what starts it. `steps` say what publishes, with its
     job; or `unread` is why that is not known.
     """
@@ -121,16 +121,16 @@ def _runs_own_command(script: str) -> bool:
     return any(_OWN_COMMAND.search(line) and "--dry-run" not in line for line in lines)
 
 
-def find_publishers(top: Path) -> Iterator[Publisher]:
+def find_publishers(top: Path) -> Iterator[PublishingWorkflow]:
     """Those of the repository at `top`."""
     for name, read in read_workflows(top):
         if isinstance(read, ConfigError):
-            yield Publisher(name, unread=str(read))
+            yield PublishingWorkflow(name, unread=str(read))
         elif steps := tuple(dict.fromkeys(_list_steps(read))):
-            yield Publisher(name, tuple(_list_events(read)), steps)
+            yield PublishingWorkflow(name, tuple(_list_events(read)), steps)
 
 
-def describe_publishers(found: Iterable[Publisher]) -> Iterator[str]:
+def describe_publishers(found: Iterable[PublishingWorkflow]) -> Iterator[str]:
     """A sentence for each: what is to be removed from it."""
     for each in found:
         if each.unread:

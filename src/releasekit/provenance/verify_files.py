@@ -122,7 +122,7 @@ class Signers(Struct, frozen=True):
             )
 
 
-class Outcome(Struct, frozen=True):
+class CheckedFile(Struct, frozen=True):
     """Of one file: `verified` is None where `reason` says why it is not."""
 
     name: str
@@ -137,10 +137,10 @@ class Release(Struct, frozen=True):
     """
 
     sound: tuple[Verified, ...] = ()
-    broken: tuple[Outcome, ...] = ()
+    broken: tuple[CheckedFile, ...] = ()
 
 
-class File(Struct, frozen=True):
+class SignedFile(Struct, frozen=True):
     """`name` may have directories in it. `bundles` lie beside it, and `broken` says what is wrong
     with something there. `sums` are what files of checksums say, by their names.
     """
@@ -156,18 +156,18 @@ class File(Struct, frozen=True):
         return self.name.rpartition("/")[2]
 
 
-def outcome(file: File, signers: Signers, release: Release) -> Outcome:
+def outcome(file: SignedFile, signers: Signers, release: Release) -> CheckedFile:
     """What is beside the file has to be sound, each of it, and about the file; what is about the
     whole release counts where nothing is beside it.
     """
     sha256 = file.digests["sha256"]
     try:
-        return Outcome(file.name, sha256, _verified(file, signers, release))
+        return CheckedFile(file.name, sha256, _verified(file, signers, release))
     except NotVerified as error:
-        return Outcome(file.name, sha256, reason=str(error))
+        return CheckedFile(file.name, sha256, reason=str(error))
 
 
-def _verified(file: File, signers: Signers, release: Release) -> Verified:
+def _verified(file: SignedFile, signers: Signers, release: Release) -> Verified:
     if file.broken:
         raise NotVerified(file.broken)
     for where, sha256 in file.sums.items():
@@ -188,7 +188,7 @@ def _verified(file: File, signers: Signers, release: Release) -> Verified:
     raise NotVerified(next(others, "") or _foreign(*release.sound))
 
 
-def _other(verified: Verified, file: File, *, its_own: bool = False) -> str:
+def _other(verified: Verified, file: SignedFile, *, its_own: bool = False) -> str:
     """Whether something else was signed under its name; what is kept for this file alone,
     `its_own`, may call it by the URL of its package.
     """
@@ -229,7 +229,7 @@ def digests_of(path: Path) -> dict[str, str]:
     return {name: each.hexdigest() for name, each in hashes.items()}
 
 
-def unnamed(release: Release, files: Iterable[File]) -> int:
+def unnamed(release: Release, files: Iterable[SignedFile]) -> int:
     """How many subjects of the release are not among these files."""
     digests = {digest for file in files for digest in file.digests.values()}
     subjects = [subject for each in release.sound for subject in each.subjects]
@@ -448,7 +448,7 @@ _SUM: Final = re.compile(r"(?P<digest>[0-9A-Fa-f]{64})[ \t]+\*?(?:\./)?(?P<name>
 _MAX_SUMS_BYTES: Final = 4 * 1024 * 1024
 
 
-class Folder(Struct, frozen=True):
+class SignedFolder(Struct, frozen=True):
     """`paths` are the files to verify, `statements` those with release statements, at any depth.
     `sums` maps the name of each file of checksums to what it says: a name, or a path relative to
     `root`, to SHA-256; `there` has all such names and paths.
@@ -461,7 +461,7 @@ class Folder(Struct, frozen=True):
     there: frozenset[str]
 
     @classmethod
-    def at(cls, root: Path) -> Folder:
+    def at(cls, root: Path) -> SignedFolder:
         """Blocks. Raises ConfigError for one without files, and for what cannot be read."""
         everything = sorted(_below(root))
         statements = tuple(path for path in everything if path.name == RELEASE_STATEMENT)
@@ -478,7 +478,7 @@ class Folder(Struct, frozen=True):
         )
         return cls(root, kept, statements, {path.name: _read_sums(path) for path in sums}, there)
 
-    def files(self, *, alone: bool = False) -> Iterator[File]:
+    def files(self, *, alone: bool = False) -> Iterator[SignedFile]:
         """Each with what lies beside it, unless it is to be looked at `alone`."""
         said = defaultdict[str, dict[str, str]](dict)
         for where, sums in self.sums.items():
@@ -502,7 +502,7 @@ def file_at(
     *,
     alone: bool = False,
     sums: Mapping[str, str] | None = None,
-) -> File:
+) -> SignedFile:
     """Blocks. Raises ConfigError for one that cannot be read."""
     bundles: list[Bundle] = []
     broken = ""
@@ -519,7 +519,7 @@ def file_at(
         digests = digests_of(path)
     except OSError as error:
         raise PathError(f"{path}: {error.strerror}; write the path of a file") from error
-    return File(name, digests, tuple(bundles), broken, sums or {})
+    return SignedFile(name, digests, tuple(bundles), broken, sums or {})
 
 
 def bundles_in(path: Path) -> list[Bundle]:

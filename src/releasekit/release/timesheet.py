@@ -58,7 +58,7 @@ class Moment(NamedTuple):
     asked: bool = True
 
 
-class Piece(NamedTuple):
+class TimeSlice(NamedTuple):
     """Some time of one package, which went into one thing."""
 
     what: What
@@ -98,9 +98,9 @@ class Timesheet(Struct, frozen=True):
     tasks: Mapping[Node, Task[Node]]
     lives: Mapping[Node, TaskTimes]
     chains: Mapping[PackageId, Sequence[Node]]
-    pauses: Mapping[Node, Sequence[Piece]] = field(default_factory=dict)
+    pauses: Mapping[Node, Sequence[TimeSlice]] = field(default_factory=dict)
 
-    def pieces(self, package: PackageId) -> Iterator[Piece]:
+    def pieces(self, package: PackageId) -> Iterator[TimeSlice]:
         """All its time from the run's start to its own end, without gaps and overlaps."""
         now = 0
         for node in self.chains[package]:
@@ -136,20 +136,20 @@ class Timesheet(Struct, frozen=True):
             now = max(now, life.settled_ms)
         return {on: ms for on, ms in found.items() if ms}
 
-    def _of_task(self, node: Node, life: TaskTimes, now: int) -> Iterator[Piece]:
+    def _of_task(self, node: Node, life: TaskTimes, now: int) -> Iterator[TimeSlice]:
         """From `now` on, when the task before it has ended, to its end."""
         end = life.settled_ms
         ready = end if life.ready_ms is None else life.ready_ms
-        yield Piece("dependency", now, ready)
+        yield TimeSlice("dependency", now, ready)
         now = max(now, ready)
         for attempt in life.attempts:
-            yield Piece(_ready(node), now, attempt.start_ms)
+            yield TimeSlice(_ready(node), now, attempt.start_ms)
             yield from self._of_attempt(attempt)
             now = min(attempt.again_ms, end)
-            yield Piece(attempt.cause, attempt.end_ms, now)
-        yield Piece(_ready(node), now, end)
+            yield TimeSlice(attempt.cause, attempt.end_ms, now)
+        yield TimeSlice(_ready(node), now, end)
 
-    def _of_attempt(self, attempt: TimedAttempt) -> Iterator[Piece]:
+    def _of_attempt(self, attempt: TimedAttempt) -> Iterator[TimeSlice]:
         """One attempt: work, and the pauses in it."""
         pauses = self.pauses.get(attempt.node, ())
         what = _AT_WORK.get(attempt.node.phase, "dependency")
@@ -201,7 +201,7 @@ def timesheet(
             if hold in task.after:
                 by_name[name] = replace(task, after=(task.after | longest) - {hold})
     pieces = {
-        node: [Piece(each.cause, _ms(each.start_s), _ms(each.end_s)) for each in found]
+        node: [TimeSlice(each.cause, _ms(each.start_s), _ms(each.end_s)) for each in found]
         for node, found in (pauses or {}).items()
     }
     return Timesheet(
@@ -228,7 +228,7 @@ def _chains(
     return chains
 
 
-def _split(what: What, start: int, end: int, pauses: Iterable[Piece]) -> Iterator[Piece]:
+def _split(what: What, start: int, end: int, pauses: Iterable[TimeSlice]) -> Iterator[TimeSlice]:
     """`what` from start to end, except where there is a pause."""
     edges = []
     for pause in pauses:
@@ -242,9 +242,9 @@ def _split(what: What, start: int, end: int, pauses: Iterable[Piece]) -> Iterato
             running[cause] += change
         now = next((each for each in _FIRST if running[each]), what)
         if now != told:
-            yield Piece(told, since, at)
+            yield TimeSlice(told, since, at)
             since, told = at, now
-    yield Piece(told, since, end)
+    yield TimeSlice(told, since, end)
 
 
 def _ready(node: Node) -> What:

@@ -18,7 +18,7 @@ Style = Literal["done", "kept", "failed", "blocked", "doubt", "staged", "later"]
 _CELLS: Final = 30
 
 
-class Mark(NamedTuple):
+class OutcomeMark(NamedTuple):
     """`word` follows a number: "3 failed". Each square reads the same in a light theme and a dark
     one. The page has the `sign`, a terminal that and its `colour`, or the `ascii` one.
     """
@@ -32,23 +32,23 @@ class Mark(NamedTuple):
 
 
 # In the order of bars, legends and headlines: what is there, then what is not.
-OUTCOMES: Final[Mapping[Outcome, Mark]] = {
-    Outcome.PUBLISHED: Mark("🟩", "done", "published", "✓", "+", "green"),
-    Outcome.WOULD_PUBLISH: Mark("🟩", "done", "would be published", "✓", "+", "green"),
-    Outcome.ALREADY_PUBLISHED: Mark("⬜", "kept", "already there", "=", "=", "dim"),
-    Outcome.STAGED: Mark("🟪", "staged", "staged", "◆", "^", "cyan"),
-    Outcome.FAILED: Mark("🟥", "failed", "failed", "✗", "x", "bold red"),
-    Outcome.UNKNOWN: Mark("🟨", "doubt", "unknown", "?", "?", "bold yellow"),
-    Outcome.BLOCKED: Mark("🟧", "blocked", "blocked", "⊘", "/", "yellow"),
-    Outcome.CANCELLED: Mark("🟦", "later", "cancelled", "○", "o", "yellow"),
-    Outcome.REMOVED: Mark("⬛", "kept", "left out", "-", "-", "dim"),
+OUTCOMES: Final[Mapping[Outcome, OutcomeMark]] = {
+    Outcome.PUBLISHED: OutcomeMark("🟩", "done", "published", "✓", "+", "green"),
+    Outcome.WOULD_PUBLISH: OutcomeMark("🟩", "done", "would be published", "✓", "+", "green"),
+    Outcome.ALREADY_PUBLISHED: OutcomeMark("⬜", "kept", "already there", "=", "=", "dim"),
+    Outcome.STAGED: OutcomeMark("🟪", "staged", "staged", "◆", "^", "cyan"),
+    Outcome.FAILED: OutcomeMark("🟥", "failed", "failed", "✗", "x", "bold red"),
+    Outcome.UNKNOWN: OutcomeMark("🟨", "doubt", "unknown", "?", "?", "bold yellow"),
+    Outcome.BLOCKED: OutcomeMark("🟧", "blocked", "blocked", "⊘", "/", "yellow"),
+    Outcome.CANCELLED: OutcomeMark("🟦", "later", "cancelled", "○", "o", "yellow"),
+    Outcome.REMOVED: OutcomeMark("⬛", "kept", "left out", "-", "-", "dim"),
 }
-ACTIONS: Final[Mapping[Action, Mark]] = {
-    Action.PUBLISH: Mark("🟩", "done", "to build and publish"),
-    Action.UPLOAD: Mark("🟦", "later", "to upload as built before"),
-    Action.KEEP: Mark("⬜", "kept", "already published"),
-    Action.AWAIT: Mark("🟪", "staged", "waiting for approval"),
-    Action.REFUSE: Mark("🟥", "failed", "refused"),
+ACTIONS: Final[Mapping[Action, OutcomeMark]] = {
+    Action.PUBLISH: OutcomeMark("🟩", "done", "to build and publish"),
+    Action.UPLOAD: OutcomeMark("🟦", "later", "to upload as built before"),
+    Action.KEEP: OutcomeMark("⬜", "kept", "already published"),
+    Action.AWAIT: OutcomeMark("🟪", "staged", "waiting for approval"),
+    Action.REFUSE: OutcomeMark("🟥", "failed", "refused"),
 }
 # Classes of Mermaid's nodes: dark text on light fills reads the same in GitHub's light and dark
 # themes.
@@ -63,7 +63,7 @@ NODE_STYLES: Final[Mapping[Style, str]] = {
 }
 
 
-def bar(counts: Sequence[tuple[Mark, int]]) -> str:
+def bar(counts: Sequence[tuple[OutcomeMark, int]]) -> str:
     """A line of squares, by share; each count above zero has at least one."""
     shown = [(mark.square, count) for mark, count in counts if count]
     total = sum(count for _, count in shown)
@@ -75,12 +75,12 @@ def bar(counts: Sequence[tuple[Mark, int]]) -> str:
     return "".join(square * width for (square, _), width in zip(shown, widths, strict=True))
 
 
-def legend(counts: Sequence[tuple[Mark, int]]) -> str:
+def legend(counts: Sequence[tuple[OutcomeMark, int]]) -> str:
     """What the squares of a bar stand for."""
     return " · ".join(f"{mark.square} **{count}** {mark.word}" for mark, count in counts if count)
 
 
-def count_words(counts: Sequence[tuple[Mark, int]]) -> str:
+def count_words(counts: Sequence[tuple[OutcomeMark, int]]) -> str:
     """`🟩 3 published, 🟥 1 failed`."""
     return ", ".join(f"{mark.square} {count} {mark.word}" for mark, count in counts if count)
 

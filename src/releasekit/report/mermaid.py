@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from releasekit.model import PackageId
-    from releasekit.report.marks import Mark, Style
+    from releasekit.report.marks import OutcomeMark, Style
 
 # Well inside Mermaid's own limits (`maxEdges` 500, `maxTextSize` 50,000), past which an error is
 # shown instead of the graph: https://mermaid.js.org/config/schema-docs/config.html
@@ -73,9 +73,9 @@ def is_grouped(chart: str) -> bool:
 
 
 def draw_graph(
-    packages: Mapping[PackageId, tuple[str, Mark]],
+    packages: Mapping[PackageId, tuple[str, OutcomeMark]],
     edges: Mapping[PackageId, frozenset[PackageId]],
-    order: Sequence[Mark],
+    order: Sequence[OutcomeMark],
 ) -> str:
     """A chart that GitHub draws, of packages with their text and mark in publish order: of each of
     them, or of groups where those are too many; empty where even groups are.
@@ -92,9 +92,9 @@ def draw_graph(
 
 
 def _of_groups(
-    marks: Mapping[PackageId, Mark],
+    marks: Mapping[PackageId, OutcomeMark],
     edges: Mapping[PackageId, frozenset[PackageId]],
-    order: Sequence[Mark],
+    order: Sequence[OutcomeMark],
     rows: int,
 ) -> str:
     """Drawn from the top down, since a row of ecosystems is as wide as a page."""
@@ -118,11 +118,11 @@ class Box(Struct, frozen=True, kw_only=True):
     row: int
     first: int
     last: int
-    counts: Sequence[tuple[Mark, int]]
+    counts: Sequence[tuple[OutcomeMark, int]]
     failed: Sequence[PackageId]
 
     @property
-    def worst(self) -> Mark:
+    def worst(self) -> OutcomeMark:
         """The mark of a failure if there is one; else the mark of most of its packages."""
         failed = next((mark for mark, _ in self.counts if mark.style == "failed"), None)
         return failed or max(self.counts, key=lambda each: each[1])[0]
@@ -162,10 +162,10 @@ def layers(
 
 
 def group_packages(
-    marks: Mapping[PackageId, Mark],
+    marks: Mapping[PackageId, OutcomeMark],
     edges: Mapping[PackageId, Collection[PackageId]],
     *,
-    order: Sequence[Mark],
+    order: Sequence[OutcomeMark],
     rows: int = _MOST_ROWS,
 ) -> Boxes:
     """`marks` are of all packages, in publish order; `order` is that of the marks in a group."""

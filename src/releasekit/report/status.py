@@ -32,7 +32,7 @@ _LEFT_OUT: Final = frozenset(
 _MAX_CHARS: Final = 300
 
 
-class Status(Struct, frozen=True, kw_only=True):
+class StatusAnswers(Struct, frozen=True, kw_only=True):
     """`answers` are those of `plan.registries.ask_all`. `unreachable` are pairs of packages: users
     of the first cannot get the second, which is yanked. `unresolved` says why the client of a
     package that is there does not resolve it. `gone` are packages of an earlier run that are not
@@ -96,7 +96,7 @@ def list_needs(package: Package) -> list[PackageId]:
     return [need.on for need in package.dependencies if need.kind not in _LEFT_OUT]
 
 
-def status_table(status: Status) -> str:
+def status_table(status: StatusAnswers) -> str:
     """Plain text: a row for each package, the worst first, what to do, and what it comes to."""
     by_id = {each.id: each for each in status.packages}
     needed = {each: by_id[need] for each, need in status.find_needed().items()}
@@ -120,7 +120,7 @@ def status_table(status: Status) -> str:
     return "\n".join([*table, "", *map(log_line, notes), *_conclude(status, needing)])
 
 
-def _conclude(status: Status, needing: int) -> Iterator[str]:
+def _conclude(status: StatusAnswers, needing: int) -> Iterator[str]:
     """What a person reads who reads one line, and what to do."""
     counts = Counter(status.find_state(each.id) for each in status.packages)
     total, lacking = len(status.packages), counts["missing"] + counts["partly there"]

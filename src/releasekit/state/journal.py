@@ -43,13 +43,13 @@ if TYPE_CHECKING:
     from releasekit.model import Artifact, Outcome, Package, PackageId, Staged
     from releasekit.state.seals import Seal
 
-__all__ = ["History", "HistoryEntry", "Intent", "Journal", "Log", "Run", "read_history"]
+__all__ = ["History", "HistoryEntry", "Intent", "Journal", "JournalLog", "Run", "read_history"]
 
 # A release of 10,000 packages takes about 20 MB. It is read as a whole.
 MAX_BYTES: Final = 48 * 1024 * 1024
 
 
-class Log(Protocol):
+class JournalLog(Protocol):
     """Where the lines go: a file, or memory in a simulation."""
 
     def heal(self, intact: Callable[[bytes], int]) -> None:
@@ -78,8 +78,8 @@ class Log(Protocol):
 
 
 class LogFile:
-    """A `Log` in a file that processes share, with one fsync for all that wait; made where it is
-    missing, in a directory that exists.
+    """A `JournalLog` in a file that processes share, with one fsync for all that wait; made where
+    it is missing, in a directory that exists.
 
     Every change happens under flock(2) on the file itself and in one write(2): no reader sees half
     a line of a living process, and half a line of a dead one is cut off before the next is added.
@@ -102,7 +102,7 @@ class LogFile:
             self._descriptor = _open_log(path)
 
     def heal(self, intact: Callable[[bytes], int]) -> None:
-        """As `Log`; also makes durable what a killed run had only written."""
+        """As `JournalLog`; also makes durable what a killed run had only written."""
         with self._reporting(), self._locked():
             data = self._read(0)
             size = intact(data)
@@ -137,7 +137,7 @@ class LogFile:
             self._end = size + len(data)
 
     async def sync(self) -> None:
-        """As `Log`. The first in turn does it for all that wait behind it."""
+        """As `JournalLog`. The first in turn does it for all that wait behind it."""
         wanted = self._end
         async with turn(Kind.JOURNAL_SYNC, str(self._path), self._turn):
             if self._durable >= wanted:
@@ -153,7 +153,7 @@ class LogFile:
         await asyncio.to_thread(self._persist, files)
 
     def close(self) -> None:
-        """As `Log`; waits for an fsync that was abandoned halfway."""
+        """As `JournalLog`; waits for an fsync that was abandoned halfway."""
         with self._exchanging():
             if self._descriptor >= 0:
                 os.close(self._descriptor)
@@ -269,7 +269,7 @@ class Journal:
 
     def __init__(
         self,
-        log: Log,
+        log: JournalLog,
         *,
         state_directory: Path,
         run_id: str,

@@ -11,7 +11,7 @@ from releasekit.decided import Standing
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from releasekit.decided import Intent, Source
+    from releasekit.decided import Source, VersionIntent
     from releasekit.git.versions import Reader
     from releasekit.model import Package, PackageId
 
@@ -53,7 +53,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
     label: str = ""
     shared: PackageId | None = None
     release: LastRelease = LastRelease()
-    intents: Sequence[Intent] = ()
+    intents: Sequence[VersionIntent] = ()
     unclear: Sequence[Source] = ()
 
     @property

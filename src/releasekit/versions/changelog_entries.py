@@ -14,7 +14,7 @@ from releasekit.text.escape import clip, subject, visible_lines
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from releasekit.decided import Bump, Intent, Source
+    from releasekit.decided import Bump, Source, VersionIntent
     from releasekit.model import PackageId
 
 _PARTS: Final = ("Breaking changes", "Features", "Fixes", "Reverts", "Dependencies")
@@ -30,7 +30,7 @@ _PARAGRAPH: Final = re.compile(r" {0,3}[^\s>#|*+=-].*")
 
 
 def write_section_body(
-    bump: Bump, versions: Mapping[PackageId, str], late: Iterable[Intent] = ()
+    bump: Bump, versions: Mapping[PackageId, str], late: Iterable[VersionIntent] = ()
 ) -> str:
     """What stands below the heading of the version: parts begin with `### `, entries with `- `.
 

@@ -30,7 +30,7 @@ from releasekit.versions.steps import Counted, Step, count_steps
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from releasekit.decided import Edge, Intent, Propagate, Rules, Standing, VersionGroup
+    from releasekit.decided import Edge, Propagate, Rules, Standing, VersionGroup, VersionIntent
 
 _AT_RUN_TIME: Final = frozenset({DependencyKind.RUNTIME, DependencyKind.INDIRECT})
 # What does not order a release where it closes a cycle.
@@ -49,7 +49,7 @@ class _Case(Struct, eq=False):
     """
 
     standing: Standing
-    intents: list[Intent] = field(default_factory=list)
+    intents: list[VersionIntent] = field(default_factory=list)
     needs: list[_Link] = field(default_factory=list)
     needed_by: list[_Link] = field(default_factory=list)
     groups: list[_Sharing] = field(default_factory=list)
@@ -89,7 +89,10 @@ class _Sharing(Struct, eq=False):
 
 
 def decide(
-    standings: Sequence[Standing], intents: Sequence[Intent], edges: Sequence[Edge], rules: Rules
+    standings: Sequence[Standing],
+    intents: Sequence[VersionIntent],
+    edges: Sequence[Edge],
+    rules: Rules,
 ) -> Decision:
     """The order of the arguments does not matter. Packages without a standing are left out.
 
@@ -115,7 +118,10 @@ def decide(
 
 
 def _gather(
-    standings: Iterable[Standing], intents: Iterable[Intent], edges: Iterable[Edge], rules: Rules
+    standings: Iterable[Standing],
+    intents: Iterable[VersionIntent],
+    edges: Iterable[Edge],
+    rules: Rules,
 ) -> Sequence[_Case]:
     """Sorted, with all that they hold."""
     cases = {each.package: _Case(each) for each in sorted(standings, key=attrgetter("package"))}
@@ -141,7 +147,7 @@ def _gather(
     return [*cases.values()]
 
 
-def _order_intents(intent: Intent) -> tuple[int, int, str, str, str, str]:
+def _order_intents(intent: VersionIntent) -> tuple[int, int, str, str, str, str]:
     """The highest level first, then the oldest."""
     source = intent.source
     return -intent.level, source.time_s, source.title, source.path, source.commit, intent.exact

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from releasekit.config.config import Config
     from releasekit.config.version_options import FurtherFile
-    from releasekit.decided import Bump, Intent, Ranges
+    from releasekit.decided import Bump, Ranges, VersionIntent
     from releasekit.ecosystems.interface import Target, WrittenVersions
     from releasekit.model import Package
     from releasekit.state.seals import Seal
@@ -186,7 +186,7 @@ def _find_replaced(bump: Bump, decided: Decided) -> str:
     return "" if written in had or numbering.read(written).is_prerelease else written
 
 
-def _list_late(package: PackageId, decided: Decided) -> list[Intent]:
+def _list_late(package: PackageId, decided: Decided) -> list[VersionIntent]:
     return [each for each in decided.collected.candidates[package].intents if each.late]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from releasekit.decided import Intent, Source
+from releasekit.decided import Source, VersionIntent
 from releasekit.fields import replace
 from releasekit.versions.change_files import is_change_file, read_change_files, resolve_names
 from releasekit.versions.history import Unit, find_adding, is_decided, read_line, read_units
@@ -50,7 +50,7 @@ class Collected(Struct, frozen=True):
         return [each.standing for each in self.candidates.values()]
 
     @property
-    def intents(self) -> list[Intent]:
+    def intents(self) -> list[VersionIntent]:
         return [intent for each in self.candidates.values() for intent in each.intents]
 
     @property
@@ -135,7 +135,7 @@ async def _read_files(
     adding: Mapping[str, Unit],
     line: MainLine,
     root: Path,
-) -> tuple[Mapping[PackageId, Sequence[Intent]], Collection[Statement]]:
+) -> tuple[Mapping[PackageId, Sequence[VersionIntent]], Collection[Statement]]:
     """What change files ask for, and the statements of commits that they replace. `adding` are the
     commits that have added files since the last releases.
     """
@@ -162,13 +162,13 @@ async def _read_files(
     older = {*paths.values()} - adding.keys()
     for unit in await find_adding(line, sorted(older)):
         adding = {**dict.fromkeys(older.intersection(unit.change.added), unit), **adding}
-    found: defaultdict[PackageId, list[Intent]] = defaultdict(list)
+    found: defaultdict[PackageId, list[VersionIntent]] = defaultdict(list)
     replaced: set[Statement] = set()
     for file, entry, each in own:
         spoken = known.find(file.replaces_commit, file.replaces_pull_request)
         replaced.update(spoken)
         found[each.id].append(
-            Intent(
+            VersionIntent(
                 package=each.id,
                 level=entry.level,
                 source=_describe_file(file, adding.get(paths[file.path]), spoken),
@@ -212,7 +212,7 @@ def _describe_file(file: ChangeFile, added_by: Unit | None, spoken: Sequence[Sta
 
 def _ask(
     candidate: Candidate,
-    by_file: Sequence[Intent],
+    by_file: Sequence[VersionIntent],
     statements: Sequence[Statement],
     known: StatementIndex,
 ) -> Candidate:
@@ -223,7 +223,7 @@ def _ask(
         late = each.unit.index >= release.tagged
         if each.level is not None:
             intents.append(
-                Intent(
+                VersionIntent(
                     package=candidate.id,
                     level=each.level,
                     source=each.source,

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from releasekit.config.package_filter import find_package, matches
-from releasekit.decided import Intent, Level, Rules, Source, VersionGroup
+from releasekit.decided import Level, Rules, Source, VersionGroup, VersionIntent
 from releasekit.errors import ConfigError
 from releasekit.fields import replace
 from releasekit.plan.places import name_place
@@ -169,12 +169,12 @@ def _list_groups(
 
 def read_chosen(
     chosen: Sequence[str], packages: Sequence[Package], standings: Sequence[Standing]
-) -> list[Intent]:
+) -> list[VersionIntent]:
     """The intents of `--set NAME=VERSION`. Raises ConfigError for a name that nobody has, and for a
     version that is not higher than the released one.
     """
     released = {each.package: each.released for each in standings}
-    found: dict[PackageId, Intent] = {}
+    found: dict[PackageId, VersionIntent] = {}
     for text in chosen:
         name, equals, version = text.rpartition("=")
         if not equals or not name:
@@ -200,7 +200,9 @@ def read_chosen(
                 f"--set {visible(text)}: {version} is not higher than {last}, which is released"
             )
         source = Source(title=f"--set {name}={version}")
-        found[package] = Intent(package=package, level=Level.NONE, source=source, exact=exact)
+        found[package] = VersionIntent(
+            package=package, level=Level.NONE, source=source, exact=exact
+        )
     return list(found.values())
 
 

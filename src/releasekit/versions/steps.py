@@ -14,7 +14,7 @@ from releasekit.text.numbering import numbering_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from releasekit.decided import Intent, Standing, Zero
+    from releasekit.decided import Standing, VersionIntent, Zero
     from releasekit.model import PackageId
     from releasekit.text.version_order import VersionKey
 
@@ -40,7 +40,9 @@ class Counted(Struct, frozen=True):
     trouble: Trouble | None = None
 
 
-def count_steps(members: Sequence[tuple[Standing, Iterable[Intent]]], zero: Zero) -> list[Counted]:
+def count_steps(
+    members: Sequence[tuple[Standing, Iterable[VersionIntent]]], zero: Zero
+) -> list[Counted]:
     """Of packages that share a version, each with what is stated for it."""
     standings = [standing for standing, _ in members]
     asking = [
@@ -59,7 +61,7 @@ def count_steps(members: Sequence[tuple[Standing, Iterable[Intent]]], zero: Zero
 
 
 def _count_own(
-    standing: Standing, intents: Sequence[Intent], base: _Base, exact: _Spelled | None
+    standing: Standing, intents: Sequence[VersionIntent], base: _Base, exact: _Spelled | None
 ) -> Counted:
     """`exact` is what somebody chose for all that share the version."""
     package = standing.package
@@ -128,7 +130,7 @@ def _find_prerelease(standing: Standing, label: str, target: Sequence[int]) -> t
     return max((numbering.find_number(each, label, wanted), each) for each in known)
 
 
-def _explain(intents: Iterable[Intent], *, exact: Level = Level.NONE) -> Iterator[Reason]:
+def _explain(intents: Iterable[VersionIntent], *, exact: Level = Level.NONE) -> Iterator[Reason]:
     """`exact` is the level of those that ask for an exact version."""
     for each in intents:
         level = max(each.level, exact, Level.PATCH) if each.exact else each.level
@@ -248,7 +250,7 @@ def _refuse_go_majors(stable: Mapping[PackageId, _Spelled]) -> None:
         raise _Refused(_cannot_count(one, message, hint))
 
 
-def _choose_exact(base: _Base, chosen: Sequence[Intent]) -> _Spelled | None:
+def _choose_exact(base: _Base, chosen: Sequence[VersionIntent]) -> _Spelled | None:
     """That of all that share the version; None where nobody chose one. Raises _Refused."""
     for intent in chosen:
         if why := _find_fault(intent, chosen[0], base):
@@ -258,7 +260,7 @@ def _choose_exact(base: _Base, chosen: Sequence[Intent]) -> _Spelled | None:
     return _Spelled.of(chosen[0].package.ecosystem, chosen[0].exact) if chosen else None
 
 
-def _find_fault(intent: Intent, first: Intent, base: _Base) -> str:
+def _find_fault(intent: VersionIntent, first: VersionIntent, base: _Base) -> str:
     """Why nobody may choose this version, `first` being the one that was chosen first."""
     exact, numbering = intent.exact, numbering_of(intent.package.ecosystem)
     try:

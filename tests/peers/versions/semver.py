@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from peers.scenarios import EQUAL, Case, Verdict, compare
 from releasekit.config.version_options import VersionOptions
-from releasekit.decided import Intent, Level, Rules, Source, Standing
+from releasekit.decided import Level, Rules, Source, Standing, VersionIntent
 from releasekit.ecosystems.cargo.requirements import Requirement
 from releasekit.ecosystems.npm.manifest import parse_package
 from releasekit.ecosystems.npm.reference import Range
@@ -174,7 +174,7 @@ def _check_prerelease(row: Row, kind: str, label: object, base: object) -> Verdi
         label=label,
     )
     level = _LEVELS.get(kind.removeprefix("pre"), Level.PATCH)
-    change = Intent(package=package, level=level, source=Source(title="change"))
+    change = VersionIntent(package=package, level=level, source=Source(title="change"))
     bumps = decide([standing], [change], [], Rules(zero="literal")).bumps
     own = bumps[0].new if bumps else None
     if theirs and theirs[3] == "0" and own == f"{theirs[1]}-{label}.1":

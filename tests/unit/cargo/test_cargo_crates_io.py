@@ -9,7 +9,7 @@ import pytest
 
 import fakes
 from releasekit.config.shards import Shard
-from releasekit.ecosystems.cargo import CRATES_IO_INDEX, Options, discover
+from releasekit.ecosystems.cargo import CRATES_IO_INDEX, CargoOptions, discover
 from releasekit.ecosystems.cargo.destination import Destination
 from releasekit.ecosystems.cargo.registry import SparseRegistry
 from releasekit.ecosystems.cargo.target import Cargo, CargoTarget, CargoWorkspace
@@ -203,7 +203,7 @@ def planning(
 ) -> tuple[CargoTarget, list[PlannedPackage]]:
     destination = Destination(name="x", index=index)
     services = fakes.services(fakes.config(root), None)
-    cargo = Cargo("auto", Options(), services, destination, {})
+    cargo = Cargo("auto", CargoOptions(), services, destination, {})
     (package,) = discover.make_packages({crate.name: crate}, destination)
     workspace = CargoWorkspace(
         packages=(package,), crates={crate.name: crate}, root=root, cargo=cargo

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import fakes
-from releasekit.ecosystems.cargo import Options, destination
+from releasekit.ecosystems.cargo import CargoOptions, destination
 from releasekit.ecosystems.cargo.destination import CRATES_IO, CargoConfig
 from releasekit.ecosystems.cargo.sparse_index import Home
 from releasekit.errors import ConfigError
@@ -39,7 +39,7 @@ def of(
     services = replace(
         fakes.services(config, SimpleNamespace(sandbox=UNCONFINED)), environment=known
     )
-    options = Options.from_table(table or {})
+    options = CargoOptions.from_table(table or {})
     return destination.find_destination(root, config.registries.get("cargo"), options, services)
 
 
@@ -194,4 +194,4 @@ def test_what_no_registry_means_depends_on_who_is_asked() -> None:
 @pytest.mark.parametrize("table", [{"verify": 1}, {"workspaces": "x"}, {"registry": []}])
 def test_a_table_that_cannot_be_used(table: Mapping[str, object]) -> None:
     with pytest.raises(ConfigError, match=r"releasekit.toml: \[cargo\]"):
-        Options.from_table(table)
+        CargoOptions.from_table(table)

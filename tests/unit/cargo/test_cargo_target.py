@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import fakes
-from releasekit.ecosystems.cargo import Options
+from releasekit.ecosystems.cargo import CargoOptions
 from releasekit.ecosystems.cargo.destination import Destination
 from releasekit.ecosystems.cargo.target import Cargo, CargoTarget, CargoWorkspace
 from releasekit.fields import replace
@@ -30,7 +30,7 @@ def test_a_plan_says_that_crates_are_not_compiled(
     tmp_path: Path, verify: bool, action: Action, is_prebuilt: bool, is_said: bool
 ) -> None:
     services = fakes.services(fakes.config(tmp_path), None)
-    cargo = Cargo("auto", Options(verify=verify), services, Destination(), {})
+    cargo = Cargo("auto", CargoOptions(verify=verify), services, Destination(), {})
     crate = fakes.package("a")
     if is_prebuilt:
         crate = replace(crate, prebuilt=(fakes.artifact(tmp_path / "a-1.0.0.crate", b""),))

@@ -20,7 +20,7 @@ from releasekit.errors import CommandFailed
 from releasekit.fields import replace
 from releasekit.model import PackageId, Published
 from releasekit.problems import Problem
-from releasekit.report.status import Status
+from releasekit.report.status import StatusAnswers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,10 +76,10 @@ def resolve(
     alone: bool = False,
     has_client: bool = True,
     **changes: object,
-) -> Status:
+) -> StatusAnswers:
     packages = [package(name) for name in names]
     there = Published(files={"a": "sha256:00"})
-    status = Status(packages=packages, answers={each.id: there for each in packages})
+    status = StatusAnswers(packages=packages, answers={each.id: there for each in packages})
     trying = partial(try_out, alone=alone) if has_client else None
     target = FakeTarget(FakeWorkspace(packages), FakeRegistry(), try_out=trying)
     config = fakes.config(place, **{"concurrency": 3, **changes})

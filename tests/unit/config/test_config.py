@@ -94,8 +94,8 @@ def test_wrong_shards_are_told_before_the_plan_that_needs_them(root: Path) -> No
 
 def test_inputs_of_an_ecosystem_come_in_its_own_class(root: Path) -> None:
     found = config(root, "--npm-access=public", file="npm-tag = 'next'")
-    assert found.own(npm.Inputs) == npm.Inputs(tag="next", access="public")
-    assert found.own(pypi.Inputs) == pypi.Inputs(username="__token__", index="")
+    assert found.own(npm.NpmInputs) == npm.NpmInputs(tag="next", access="public")
+    assert found.own(pypi.PyPIInputs) == pypi.PyPIInputs(username="__token__", index="")
 
 
 def test_a_path_of_an_ecosystem_belongs_to_whoever_wrote_it(root: Path) -> None:
@@ -262,7 +262,7 @@ def test_who_names_a_registry(root: Path, flag: str, file: str, only_in: str) ->
 )
 def test_which_index_belongs_to_it(root: Path, flags: tuple[str, ...], index: str) -> None:
     file = "pypi-registry = 'https://c.example/up/'\npypi-index = 'https://c.example/simple/'"
-    found = config(root, *flags, file=file).own(pypi.Inputs).index
+    found = config(root, *flags, file=file).own(pypi.PyPIInputs).index
     assert found.startswith(index)
     assert bool(found) == bool(index)
 

@@ -7,7 +7,7 @@ import pytest
 from fakes import DECLARED
 from releasekit.cli.command_line import parse_command_line
 from releasekit.config.config import load
-from releasekit.config.levels import Level, Levels
+from releasekit.config.levels import Levels, WarningLevel
 from releasekit.errors import ConfigError
 from releasekit.model import PackageWarning, WarningName
 
@@ -30,10 +30,10 @@ EMPTY = PackageWarning(name=WarningName.EMPTY_PACKAGE, message="empty")
     [
         (Levels(), [(NEW.name, False), (EMPTY.name, False)]),
         (Levels(strict=True), [(NEW.name, True), (EMPTY.name, True)]),
-        (Levels({NEW.name: Level.IGNORE}, strict=True), [(EMPTY.name, True)]),
-        (Levels({NEW.name: Level.ERROR}), [(NEW.name, True), (EMPTY.name, False)]),
+        (Levels({NEW.name: WarningLevel.IGNORE}, strict=True), [(EMPTY.name, True)]),
+        (Levels({NEW.name: WarningLevel.ERROR}), [(NEW.name, True), (EMPTY.name, False)]),
         (
-            Levels({NEW.name: Level.WARN}, strict=True),
+            Levels({NEW.name: WarningLevel.WARN}, strict=True),
             [(NEW.name, False), (EMPTY.name, True)],
         ),
     ],
@@ -46,12 +46,12 @@ def test_a_level_of_its_own_outweighs_strict(
 
 def test_what_the_registry_will_refuse_cannot_be_ignored() -> None:
     refused = PackageWarning(name=WarningName.PLATFORM_TAG, message="refused", error=True)
-    assert Levels({refused.name: Level.IGNORE}).apply([refused]) == (refused,)
+    assert Levels({refused.name: WarningLevel.IGNORE}).apply([refused]) == (refused,)
 
 
 def test_the_table_of_the_file_is_read(tmp_path: Path) -> None:
     levels = loaded(tmp_path, '[warnings]\nnew-name = "ignore"\n', "--strict")
-    assert levels == Levels({WarningName.NEW_NAME: Level.IGNORE}, strict=True)
+    assert levels == Levels({WarningName.NEW_NAME: WarningLevel.IGNORE}, strict=True)
     assert loaded(tmp_path, "strict = true\n") == Levels(strict=True)
 
 

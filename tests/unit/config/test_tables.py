@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from releasekit.ecosystems.go import Options as Go
-from releasekit.ecosystems.maven import Options as Maven
-from releasekit.ecosystems.npm import Options as Npm
+from releasekit.ecosystems.go import GoOptions
+from releasekit.ecosystems.maven import MavenOptions
+from releasekit.ecosystems.npm import NpmOptions
 from releasekit.errors import ConfigError
 
 
@@ -19,7 +19,7 @@ def test_each_option_is_read_as_its_field_says() -> None:
         "api": "portal",
         "publishing": "automatic",
     }
-    assert Maven.from_table(table) == Maven(
+    assert MavenOptions.from_table(table) == MavenOptions(
         reactors=("app",),
         properties={"revision": "1.2.3"},
         skip_tests=True,
@@ -30,14 +30,14 @@ def test_each_option_is_read_as_its_field_says() -> None:
 
 
 def test_what_is_empty_leaves_the_default() -> None:
-    assert Maven.from_table({"command": "", "goals": [], "sign": False}) == Maven()
-    assert (Maven().command, Maven().goals) == ("mvn", ("verify",))
-    assert Go.from_table({"remote": "", "version-file": "VERSION", "proxy": False}) == Go(
-        version_file="VERSION", proxy=False
-    )
+    assert MavenOptions.from_table({"command": "", "goals": [], "sign": False}) == MavenOptions()
+    assert (MavenOptions().command, MavenOptions().goals) == ("mvn", ("verify",))
+    assert GoOptions.from_table(
+        {"remote": "", "version-file": "VERSION", "proxy": False}
+    ) == GoOptions(version_file="VERSION", proxy=False)
 
 
 def test_one_of_the_choices_is_offered_and_not_none_of_them() -> None:
     with pytest.raises(ConfigError) as refused:
-        Npm.from_table({"stage": "alway"})
+        NpmOptions.from_table({"stage": "alway"})
     assert refused.value.hint == 'Write one of "auto", "always", "never".'

@@ -9,7 +9,7 @@ import pytest
 
 from fakes import DECLARED, extra_edge
 from releasekit.config.config import load
-from releasekit.config.version_options import Group, VersionOptions
+from releasekit.config.version_options import GroupOptions, VersionOptions
 from releasekit.decided import Level
 from releasekit.errors import ConfigError
 
@@ -60,7 +60,7 @@ def test_all_options_reach_the_run(tmp_path: Path) -> None:
         paths={"pypi:acme": ("proto/**",)},
         zero="literal",
         propagate="never",
-        groups={"ui": Group(("@acme/ui*",), "fixed"), "all": Group(("*",), "linked")},
+        groups={"ui": GroupOptions(("@acme/ui*",), "fixed"), "all": GroupOptions(("*",), "linked")},
     )
 
 

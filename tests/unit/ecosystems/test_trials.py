@@ -10,10 +10,10 @@ import pytest
 
 import fakes
 from javascript import target, write
-from releasekit.ecosystems.cargo import Options as CargoOptions
+from releasekit.ecosystems.cargo import CargoOptions
 from releasekit.ecosystems.cargo.destination import Destination
 from releasekit.ecosystems.cargo.target import Cargo, CargoTarget, CargoWorkspace
-from releasekit.ecosystems.maven import Options as MavenOptions
+from releasekit.ecosystems.maven import MavenOptions
 from releasekit.ecosystems.maven.target import Maven, MavenTarget
 from unit.maven.poms import gav
 from unit.maven.poms import write as write_pom

@@ -9,14 +9,14 @@ import pytest
 
 from fakes import package
 from releasekit.ecosystems.cargo.versioning import CargoVersioning
-from releasekit.ecosystems.maven import Options as MavenOptions
+from releasekit.ecosystems.maven import MavenOptions
 from releasekit.ecosystems.maven.discover import PomProject
 from releasekit.ecosystems.maven.document import parse_document
 from releasekit.ecosystems.maven.pom import parse_pom
 from releasekit.ecosystems.maven.versioning import MavenVersioning
 from releasekit.ecosystems.npm.discover import Found
 from releasekit.ecosystems.npm.versioning import NpmVersioning
-from releasekit.ecosystems.pypi import Options
+from releasekit.ecosystems.pypi import PyPIOptions
 from releasekit.ecosystems.pypi.versioning import PyPIVersioning
 from releasekit.fields import replace
 from releasekit.model import Package, PackageId
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 ROOT = Path("/w")
 of_cargo = CargoVersioning((), {}, ROOT, "auto").read_version
 of_npm = NpmVersioning(Found({}, (), {}), "auto").read_version
-of_pypi = PyPIVersioning({}, ROOT, Options(), "auto").read_version
+of_pypi = PyPIVersioning({}, ROOT, PyPIOptions(), "auto").read_version
 
 
 def at(ecosystem: str, name: str, manifest: str, *inherits: str) -> Package:

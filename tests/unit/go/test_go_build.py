@@ -14,7 +14,7 @@ import pytest
 
 import fakes
 from go_workspaces import PLACEHOLDER, commit_and_push, forge, go_workspace, require_back
-from releasekit.ecosystems.go import Options
+from releasekit.ecosystems.go import GoOptions
 from releasekit.ecosystems.go.module_zip import hash_of_mod, zip_bytes
 from releasekit.ecosystems.go.target import Go, GoTarget
 from releasekit.errors import BuildFailed, ConfigError, PlanError, Transient
@@ -56,7 +56,7 @@ def build(
         environment = {**os.environ, "PATH": os.environ["PATH"] if path is None else path}
         async with Processes(environment=environment, variables=fakes.TOOL_VARIABLES) as processes:
             services = fakes.services(fakes.config(root), processes)
-            options = Options(version="1.0.0", verify=False)
+            options = GoOptions(version="1.0.0", verify=False)
             ecosystem = Go(options, services, lookup, edits=pin != "none")
             workspace = await ecosystem.discover(root)
             found = {each.id.name.rpartition("/")[2]: each for each in workspace.packages}
@@ -492,7 +492,7 @@ def test_the_text_of_a_go_mod_needs_no_pin(root: Path) -> None:
     async def main() -> None:
         async with Processes(environment={}, variables=fakes.TOOL_VARIABLES) as processes:
             services = fakes.services(fakes.config(root), processes)
-            ecosystem = Go(Options(version="1.0.0"), services, absent, edits=True)
+            ecosystem = Go(GoOptions(version="1.0.0"), services, absent, edits=True)
             workspace = await ecosystem.discover(root)
             assert workspace.batches([]) == []
             planned = {package.id.name: package.version for package in workspace.packages}
@@ -511,7 +511,7 @@ def test_modules_are_compiled_unless_somebody_says_otherwise(root: Path, verify:
     async def main() -> None:
         async with Processes(environment={"PATH": str(root)}) as processes:
             services = fakes.services(fakes.config(root), processes)
-            ecosystem = Go(Options(version="1.0.0", verify=verify), services, absent, edits=True)
+            ecosystem = Go(GoOptions(version="1.0.0", verify=verify), services, absent, edits=True)
             workspace = await ecosystem.discover(root)
             target = GoTarget(workspace, fakes.FakeRegistry())
             if verify:

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.ecosystems.go import Options, discover, gomod
+from releasekit.ecosystems.go import GoOptions, discover, gomod
 from releasekit.ecosystems.go.discover import Module, find_modules
 from releasekit.errors import ConfigError, PlanError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-ONE = Options(version="1.0.0")
+ONE = GoOptions(version="1.0.0")
 
 
 def write(root: Path, **texts: str) -> Path:
@@ -24,7 +24,7 @@ def write(root: Path, **texts: str) -> Path:
     return root.resolve()
 
 
-def found(root: Path, options: Options = ONE) -> dict[str, Module]:
+def found(root: Path, options: GoOptions = ONE) -> dict[str, Module]:
     return find_modules(root, options)
 
 
@@ -46,7 +46,7 @@ def test_nested_modules_are_found_where_go_looks(tmp_path: Path) -> None:
     packages = {package.id.name: package for package in discover.make_packages(by_path)}
     assert [str(it.on) for it in packages["a.b/m"].dependencies] == ["go:a.b/m/x"]
     assert packages["a.b/m/x"].manifest == root / "x" / "go.mod"
-    assert found(root, Options(version="1.0.0", exclude=("x", "y/*"))).keys() == {"a.b/m"}
+    assert found(root, GoOptions(version="1.0.0", exclude=("x", "y/*"))).keys() == {"a.b/m"}
 
 
 def test_what_modules_of_a_cycle_require_of_each_other_gives_way(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_a_broken_go_mod_stops_a_release_unless_it_is_a_fixture(tmp_path: Path) 
     with pytest.raises(ConfigError, match=r"tests/bad/go\.mod: has no module") as caught:
         found(root)
     assert "[go] exclude = ['tests/bad']" in caught.value.hint
-    assert found(root, Options(version="1.0.0", exclude=("tests/bad",)))
+    assert found(root, GoOptions(version="1.0.0", exclude=("tests/bad",)))
 
 
 def test_a_module_of_test_data_counts_once_another_one_requires_it(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_module_of_test_data_counts_once_another_one_requires_it(tmp_path: Pat
         testdata__again__go_mod="module a.b/m\n",
     )
     assert found(root).keys() == {"a.b/m", "a.b/m/testdata", "a.b/m/testdata/deep"}
-    assert found(root, Options(version="1.0.0", exclude=("testdata",))).keys() == {"a.b/m"}
+    assert found(root, GoOptions(version="1.0.0", exclude=("testdata",))).keys() == {"a.b/m"}
 
 
 def test_a_go_work_says_what_belongs_together(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_a_go_work_lists_no_two_modules_of_one_path(tmp_path: Path) -> None:
     mods = {"x__go_mod": "module a.b/x\n", "y__go_mod": "module a.b/x\n"}
     root = write(tmp_path, go_work="use (\n\t./x\n\t./y\n)\n", **mods)
     with pytest.raises(ConfigError, match=r"both named 'a\.b/x'"):
-        find_modules(root, Options(private=("x", "y")))
+        find_modules(root, GoOptions(private=("x", "y")))
 
 
 def test_searching_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,7 +156,7 @@ def test_versions_come_from_the_nearest_place(tmp_path: Path) -> None:
         w__go_mod="module a.b/m/w/v2\n",
         u__go_mod="module a.b/m/u\n",
     )
-    options = Options(version_file="VERSION", versions={"w": "2.0.0-rc.1", "a.b/m/u": "v1.9.0"})
+    options = GoOptions(version_file="VERSION", versions={"w": "2.0.0-rc.1", "a.b/m/u": "v1.9.0"})
     assert {path: module.version for path, module in found(root, options).items()} == {
         "a.b/m": "v1.2.3",
         "a.b/m/x": "v0.4.0",
@@ -194,21 +194,21 @@ def test_no_version_file_takes_long(tmp_path: Path, text: str) -> None:
 def test_a_version_file_without_a_version_is_refused(tmp_path: Path) -> None:
     root = write(tmp_path, VERSION="soon\n", go_mod="module a.b/m\n")
     with pytest.raises(ConfigError, match="VERSION holds no version"):
-        find_modules(root, Options(version_file="VERSION"))
+        find_modules(root, GoOptions(version_file="VERSION"))
 
 
 @pytest.mark.parametrize(
     ("module", "options", "reason"),
     [
-        ("a.b/m", Options(), "its version is unknown"),
-        ("a.b/m", Options(version_file="VERSION"), "its version is unknown"),
-        ("a.b/m", Options(version="1.0.0", private=(".",)), "private names it"),
-        ("a.b/m", Options(version="1.0.0", private=("a.b/*",)), "private names it"),
+        ("a.b/m", GoOptions(), "its version is unknown"),
+        ("a.b/m", GoOptions(version_file="VERSION"), "its version is unknown"),
+        ("a.b/m", GoOptions(version="1.0.0", private=(".",)), "private names it"),
+        ("a.b/m", GoOptions(version="1.0.0", private=("a.b/*",)), "private names it"),
         ("example", ONE, "no dot"),
     ],
 )
 def test_what_is_never_published_says_why(
-    tmp_path: Path, module: str, options: Options, reason: str
+    tmp_path: Path, module: str, options: GoOptions, reason: str
 ) -> None:
     (only,) = find_modules(write(tmp_path, go_mod=f"module {module}\n"), options).values()
     assert reason in only.unpublishable
@@ -218,7 +218,7 @@ def test_what_is_never_published_says_why(
 def test_one_cause_is_told_once(tmp_path: Path) -> None:
     """R60: of a hundred modules without a version, in one line."""
     root = write(tmp_path, go_mod="module a.b/m\n", c__go_mod="module a.b/m/c\n")
-    (first, second) = find_modules(root, Options()).values()
+    (first, second) = find_modules(root, GoOptions()).values()
     assert first.unpublishable == second.unpublishable != ""
 
 
@@ -226,13 +226,13 @@ def test_one_cause_is_told_once(tmp_path: Path) -> None:
 def test_a_version_that_does_not_fit_is_refused(tmp_path: Path, version: str) -> None:
     root = write(tmp_path, go_mod="module a.b/m\n")
     with pytest.raises(ConfigError, match=r"go.mod: .*write"):
-        find_modules(root, Options(version=version))
+        find_modules(root, GoOptions(version=version))
 
 
 def test_a_version_of_no_module_is_refused(tmp_path: Path) -> None:
     root = write(tmp_path, go_mod="module a.b/m\n")
     with pytest.raises(ConfigError, match="'xx', which is not a module here"):
-        find_modules(root, Options(versions={"xx": "1.0.0"}))
+        find_modules(root, GoOptions(versions={"xx": "1.0.0"}))
 
 
 def replacing(tmp_path: Path, line: str) -> tuple[Module, dict[str, Module]]:
@@ -311,7 +311,7 @@ def test_other_replacements_of_a_go_work_make_no_module(
     for place in (tmp_path / "root" / directory, tmp_path / "y"):
         place.mkdir(parents=True)
         (place / "go.mod").write_text("module a.b/y\n")
-    assert found(root, Options(version="1.0.0", exclude=("left-out/*",))).keys() == {"a.b/x"}
+    assert found(root, GoOptions(version="1.0.0", exclude=("left-out/*",))).keys() == {"a.b/x"}
 
 
 @pytest.mark.parametrize(
@@ -365,7 +365,7 @@ def test_a_replacement_by_another_module_is_its_authors_business(tmp_path: Path,
 
 @pytest.mark.parametrize("table", [{}, {"version-file": "VERSION", "versions": {".": "1.0.0"}}])
 def test_a_table_is_read(table: dict[str, object]) -> None:
-    assert Options.from_table(table).remote == "origin"
+    assert GoOptions.from_table(table).remote == "origin"
 
 
 @pytest.mark.parametrize(
@@ -382,7 +382,7 @@ def test_a_table_is_read(table: dict[str, object]) -> None:
 )
 def test_a_table_that_cannot_be_used_is_refused(table: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        Options.from_table(table)
+        GoOptions.from_table(table)
 
 
 def test_a_file_that_cannot_be_read_is_one_clear_message(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import fakes
-from releasekit.ecosystems.go import Options
+from releasekit.ecosystems.go import GoOptions
 from releasekit.ecosystems.go.target import Go, GoTarget
 from releasekit.errors import PlanError, told_of
 from releasekit.host.process import Processes
@@ -32,7 +32,7 @@ async def absent(_package: Package) -> Published | None:
 def find(root: Path) -> GoTarget:
     table = parse_toml((root / "releasekit.toml").read_text())["go"]
     services = fakes.services(fakes.config(root), Processes(environment={}))
-    go = Go(Options.from_table(table), services, absent, edits=True)
+    go = Go(GoOptions.from_table(table), services, absent, edits=True)
     return GoTarget(asyncio.run(go.discover(root.resolve())), fakes.FakeRegistry())
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import fakes
-from releasekit.ecosystems.go import Options
+from releasekit.ecosystems.go import GoOptions
 from releasekit.ecosystems.go.target import Go
 from releasekit.ecosystems.go.verify import Verifier
 from releasekit.fields import replace
@@ -105,7 +105,7 @@ def test_no_build_gets_the_password_of_a_proxy(tmp_path: Path, given: str, asked
         async with Processes(environment=environment, variables=fakes.TOOL_VARIABLES) as processes:
             services = fakes.services(fakes.config(tmp_path), processes)
             services = replace(services, environment=environment)
-            go = Go(Options(), services, absent, edits=True, proxy="file:///registry")
+            go = Go(GoOptions(), services, absent, edits=True, proxy="file:///registry")
             async with go.open_verifier() as verifier:
                 assert verifier is not None
                 assert verifier.environment["GOPROXY"] == asked

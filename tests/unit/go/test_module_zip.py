@@ -6,12 +6,12 @@ import zipfile
 import pytest
 
 from releasekit.ecosystems.go import module_zip
-from releasekit.ecosystems.go.module_zip import File
+from releasekit.ecosystems.go.module_zip import ModuleFile
 from releasekit.errors import BuildFailed
 
 
-def select(*names: str, go: str = "1.22", **more: File) -> list[str]:
-    files = {name: File(size=1) for name in names} | more
+def select(*names: str, go: str = "1.22", **more: ModuleFile) -> list[str]:
+    files = {name: ModuleFile(size=1) for name in names} | more
     return module_zip.select_files(files, go=go, module="a.b/c")
 
 
@@ -20,7 +20,7 @@ def test_other_modules_and_irregular_files_stay_out() -> None:
     chosen = select(
         *("go.mod", "a.go", "sub/go.mod", "sub/b.go", "sub/deep/c.go", "subway/d.go"),
         *(".hg_archival.txt", "x/GO.MOD", "x/e.go"),
-        link=File(size=1, regular=False),
+        link=ModuleFile(size=1, regular=False),
     )
     assert chosen == ["go.mod", "a.go", "subway/d.go"]
 
@@ -65,9 +65,9 @@ def test_files_that_go_refuses_are_refused(names: tuple[str, ...], trouble: str)
 def test_sizes_are_bounded() -> None:
     """R40"""
     with pytest.raises(BuildFailed, match="are allowed"):
-        select(big=File(size=module_zip.MAX_ZIP_BYTES + 1))
+        select(big=ModuleFile(size=module_zip.MAX_ZIP_BYTES + 1))
     with pytest.raises(BuildFailed, match="LICENSE: larger"):
-        select(LICENSE=File(size=module_zip.MAX_GO_MOD_BYTES + 1))
+        select(LICENSE=ModuleFile(size=module_zip.MAX_GO_MOD_BYTES + 1))
 
 
 def test_the_hash_is_that_of_go() -> None:

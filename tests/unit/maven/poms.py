@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from releasekit.ecosystems.maven import Options, discover
+from releasekit.ecosystems.maven import MavenOptions, discover
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +42,7 @@ def needs(artifact: str, version: str = "${project.version}", more: str = "") ->
 
 
 def projects(root: Path, **options: object) -> dict[str, PomProject]:
-    found = discover.load_projects(root.resolve(), Options(**options))  # type: ignore[arg-type]
+    found = discover.load_projects(root.resolve(), MavenOptions(**options))  # type: ignore[arg-type]
     return {project.artifact: project for project in found}
 
 

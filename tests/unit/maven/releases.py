@@ -11,7 +11,7 @@ import httpx
 import fakes
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.folders import discovery
-from releasekit.ecosystems.maven import Inputs
+from releasekit.ecosystems.maven import MavenInputs
 from releasekit.ecosystems.maven.layout import ALGORITHMS
 from releasekit.ecosystems.shared.artifacts import digested
 from releasekit.host.process import Processes
@@ -98,7 +98,7 @@ def settings(root: Path, *, place: str = URL, **changes: object) -> Config:
     made = fakes.config(
         root.resolve(),
         registries=fakes.registries(maven=place),
-        ecosystem_inputs=(Inputs(username="ci"),),
+        ecosystem_inputs=(MavenInputs(username="ci"),),
         **changes,
     )
     made.state_directory.mkdir(exist_ok=True)

@@ -8,7 +8,7 @@ import pytest
 
 import fakes
 from raising import raises
-from releasekit.ecosystems.maven import Options
+from releasekit.ecosystems.maven import MavenOptions
 from releasekit.ecosystems.maven.build import collect
 from releasekit.ecosystems.maven.mvn import explain_unbuilt
 from releasekit.ecosystems.maven.signing import GpgSigner
@@ -161,7 +161,7 @@ def test_only_what_maven_deployed_is_collected_the_pom_first(tmp_path: Path) -> 
 
 
 def build(
-    root: Path, environment: Mapping[str, str], options: Options
+    root: Path, environment: Mapping[str, str], options: MavenOptions
 ) -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
     async def main() -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
         async with Processes(environment=environment, variables=fakes.TOOL_VARIABLES) as processes:
@@ -181,7 +181,7 @@ def program(path: Path, script: str) -> None:
 
 def test_without_maven_it_is_said_what_to_install(tmp_path: Path) -> None:
     a_package(tmp_path)
-    results = build(tmp_path.resolve(), {"PATH": str(tmp_path)}, Options())
+    results = build(tmp_path.resolve(), {"PATH": str(tmp_path)}, MavenOptions())
     assert len(results) == 3
     for result in results.values():
         assert isinstance(result, BuildFailed)
@@ -193,7 +193,7 @@ def test_the_projects_own_wrapper_gets_every_option(tmp_path: Path) -> None:
     a_package(tmp_path)
     (tmp_path / "target").mkdir()
     program(tmp_path / "mvnw", f'printf "%s\\n" "$@" > {tmp_path}/arguments; ls > {tmp_path}/seen')
-    options = Options(
+    options = MavenOptions(
         command="./mvnw",
         args=("-Prelease",),
         properties={"revision": "2"},
@@ -230,7 +230,7 @@ def test_a_pom_that_became_something_else_is_a_failed_build(
     async def main() -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
         environment = {"PATH": "/usr/bin:/bin"}
         async with Processes(environment=environment, variables=fakes.TOOL_VARIABLES) as processes:
-            maven = Maven(config, Options(command="./mvnw"), fakes.services(config, processes))
+            maven = Maven(config, MavenOptions(command="./mvnw"), fakes.services(config, processes))
             workspace = await maven.discover(root)
             (root / "a" / "pom.xml").write_text(text)
             return await workspace.build(workspace.packages, lambda _: root / "into")
@@ -252,7 +252,7 @@ def test_a_module_of_a_profile_finds_its_parent_in_the_copy(tmp_path: Path, text
     for name, version in (("a", "${revision}"), ("e", text)):
         write(root / name / "pom.xml", child(name, version))
     program(root / "mvnw", f"cp e/pom.xml {root}/seen; cp a/pom.xml {root}/listed; exit 1")
-    build(root, {"PATH": "/usr/bin:/bin"}, Options(command="./mvnw"))
+    build(root, {"PATH": "/usr/bin:/bin"}, MavenOptions(command="./mvnw"))
     assert "<version>1.0<" in (root / "listed").read_text()
     seen = (root / "seen").read_text()
     assert ("<version>1.0<" if text == "${revision}" else f"<version>{text}<") in seen
@@ -287,7 +287,7 @@ def a_reactor(root: Path, version: str = "${revision}") -> None:
 def build_some(
     root: Path, names: tuple[str, ...], **options: object
 ) -> dict[str, tuple[Artifact, ...] | BuildFailed]:
-    table = Options(reactors=("r", "other"), **options)  # type: ignore[arg-type]
+    table = MavenOptions(reactors=("r", "other"), **options)  # type: ignore[arg-type]
 
     async def main() -> dict[str, tuple[Artifact, ...] | BuildFailed]:
         environment = {"PATH": f"{root}:/usr/bin:/bin"}
@@ -351,7 +351,7 @@ cp pom.xml "$into/g/$name/1.0/$name-1.0.pom"
 
     async def main() -> list[Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]]:
         environment = {"PATH": f"{root}:/usr/bin:/bin"}
-        options = Options(reactors=("r", "other"))
+        options = MavenOptions(reactors=("r", "other"))
         async with Processes(environment=environment, variables=fakes.TOOL_VARIABLES) as processes:
             config = fakes.config(root)
             services = fakes.services(config, processes)
@@ -384,7 +384,7 @@ def test_a_workspace_pins_the_manifest_of_a_project(tmp_path: Path) -> None:
     write(root / "a" / "pom.xml", gav("a", "1.1"))
     manifest = write(root / "b" / "pom.xml", gav("b") + needs("a", "[1.0,2.0)")).read_text()
     maven = Maven(
-        fakes.config(root, pin="exact"), Options(), fakes.services(fakes.config(root), None)
+        fakes.config(root, pin="exact"), MavenOptions(), fakes.services(fakes.config(root), None)
     )
     workspace = asyncio.run(maven.discover(root))
     pinned = workspace.pin(manifest, {"g:a": "1.1"})
@@ -479,7 +479,7 @@ def test_what_gpg_cannot_sign_is_not_built(tmp_path: Path, script: str | None, w
 )
 def test_an_option_that_cannot_be_used_is_named(table: Mapping[str, object], words: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        Options.from_table(table)
+        MavenOptions.from_table(table)
     assert "releasekit.toml: [maven]" in str(caught.value)
     assert words in str(caught.value)
     assert caught.value.hint

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import fakes
-from releasekit.ecosystems.maven import Options
+from releasekit.ecosystems.maven import MavenOptions
 from releasekit.ecosystems.maven.target import Maven
 from releasekit.errors import ConfigError
 from unit.maven.poms import child, gav, modules, write
@@ -48,7 +48,7 @@ def discovered(root: Path, **changes: object) -> list[str]:
     config = fakes.config(root, **changes)
 
     async def discover() -> list[str]:
-        async with Maven(config, Options(), fakes.services(config, None)) as ecosystem:
+        async with Maven(config, MavenOptions(), fakes.services(config, None)) as ecosystem:
             found = await ecosystem.discover(root)
             return [each.id.name for each in found.packages]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import fakes
-from releasekit.ecosystems.maven import Options, discover
+from releasekit.ecosystems.maven import MavenOptions, discover
 from releasekit.errors import ConfigError
 from unit.maven.poms import child, edges, gav, modules, needs, packages, projects, write
 
@@ -458,7 +458,9 @@ def test_what_a_package_moved_to_goes_out_first(
     )
     write(tmp_path / "new/pom.xml", gav("new"))
     write(tmp_path / "other/pom.xml", gav("old", group="h"))
-    by_name = {each.name: each for each in discover.load_projects(tmp_path.resolve(), Options())}
+    by_name = {
+        each.name: each for each in discover.load_projects(tmp_path.resolve(), MavenOptions())
+    }
     package = next(each for each in discover.make_packages(by_name) if each.id.name == "g:old")
     assert edges(package) == kind
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.ecosystems.maven import Options
+from releasekit.ecosystems.maven import MavenOptions
 from releasekit.ecosystems.maven.versioning import MavenVersioning
 from unit.maven.poms import child, gav, modules, needs, projects, write
 
@@ -21,7 +21,7 @@ RELEASED = {"g:core": "1.2.0", "g:web": "1.0", "g:top": "1.0"}
 def edges(root: Path, pins: PinMode = "auto") -> dict[tuple[str, str], Edge]:
     """By artifacts."""
     by_name = {each.name: each for each in projects(root).values()}
-    found = MavenVersioning(by_name, root, Options(), root, pins).list_edges(RELEASED)
+    found = MavenVersioning(by_name, root, MavenOptions(), root, pins).list_edges(RELEASED)
     return {(edge.dependent.name[2:], edge.on.name[2:]): edge for edge in found}
 
 
@@ -68,7 +68,7 @@ def test_what_users_never_resolve_makes_no_edge(tmp_path: Path, scope: str) -> N
 
 def places(root: Path) -> dict[str, list[str]]:
     by_name = {each.name: each for each in projects(root).values()}
-    groups = MavenVersioning(by_name, root.resolve(), Options(), root, "auto").groups
+    groups = MavenVersioning(by_name, root.resolve(), MavenOptions(), root, "auto").groups
     return {place: [each.name[2:] for each in sharing] for place, sharing in groups.items()}
 
 

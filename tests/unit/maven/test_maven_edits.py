@@ -9,7 +9,7 @@ import pytest
 
 import fakes
 from integration.tools import require_tool
-from releasekit.ecosystems.maven import Options
+from releasekit.ecosystems.maven import MavenOptions
 from releasekit.ecosystems.maven.target import Maven, MavenTarget
 from releasekit.errors import PlanError, told_of
 from releasekit.host.edits import Edits
@@ -47,14 +47,14 @@ def write(root: Path, files: Mapping[str, str]) -> None:
         path.write_bytes(MARK.sub(r"\1", text).encode())
 
 
-def find(root: Path, options: Options | None = None) -> MavenTarget:
+def find(root: Path, options: MavenOptions | None = None) -> MavenTarget:
     config = fakes.config(root.resolve())
-    maven = Maven(config, options or Options(), fakes.services(config, None))
+    maven = Maven(config, options or MavenOptions(), fakes.services(config, None))
     return MavenTarget(asyncio.run(maven.discover(config.root)), fakes.FakeRegistry())
 
 
 def assert_written(
-    root: Path, files: Mapping[str, str], versions: Mapping[str, str], options: Options
+    root: Path, files: Mapping[str, str], versions: Mapping[str, str], options: MavenOptions
 ) -> None:
     """All files are as their marks say, what is discovered has `versions`, and all is done."""
     write(root, files)
@@ -63,7 +63,7 @@ def assert_written(
     after = {name: MARK.sub(r"\2", text).encode() for name, text in files.items()}
     assert {name: (root / name).read_bytes() for name in files} == after
     assert changed == {name for name, text in files.items() if MARK.search(text)}
-    options = Options.from_table({"properties": dict.fromkeys(options.properties, "1.3.0")})
+    options = MavenOptions.from_table({"properties": dict.fromkeys(options.properties, "1.3.0")})
     target = find(root, options)
     found = {each.id.name: each.version for each in target.workspace.packages}
     assert found == {**found, **wanted}
@@ -176,7 +176,7 @@ def test_a_version_is_written_where_it_stands(
     versions: Mapping[str, str],
     properties: Mapping[str, str],
 ) -> None:
-    assert_written(tmp_path, files, versions, Options(properties=properties))
+    assert_written(tmp_path, files, versions, MavenOptions(properties=properties))
 
 
 CORE = pom(gav("core", OWN))
@@ -223,13 +223,13 @@ def test_what_siblings_require_goes_along(tmp_path: Path, body: str) -> None:
         "core/pom.xml": CORE,
         "web/pom.xml": pom(gav("web", "1.2.0") + body),
     }
-    assert_written(tmp_path, files, {"core": "1.3.0"}, Options())
+    assert_written(tmp_path, files, {"core": "1.3.0"}, MavenOptions())
 
 
 def test_each_byte_that_is_no_version_stays(tmp_path: Path) -> None:
     text = pom(gav("core", OWN) + "<name>Grüße &amp; mehr</name>").replace("\n", "\r\n").strip()
     files = {"pom.xml": f"\ufeff{text}"}
-    assert_written(tmp_path, files, {"core": "1.3.0"}, Options())
+    assert_written(tmp_path, files, {"core": "1.3.0"}, MavenOptions())
 
 
 SHARED = "<properties><v>1.2.0</v></properties>"
@@ -292,7 +292,7 @@ def test_a_range_of_a_parent_is_widened(tmp_path: Path) -> None:
         "pom.xml": pom(gav("top", OWN) + modules("web")),
         "web/pom.xml": pom(above + gav("web", "1.2.0") + needs("top", "${project.parent.version}")),
     }
-    assert_written(tmp_path, files, {"top": "1.3.0"}, Options())
+    assert_written(tmp_path, files, {"top": "1.3.0"}, MavenOptions())
 
 
 def test_what_repeats_a_version_by_chance_keeps_it(tmp_path: Path) -> None:
@@ -329,7 +329,7 @@ def test_what_repeats_a_version_by_chance_keeps_it(tmp_path: Path) -> None:
     written = find(tmp_path).versioning.edit(versions, edits, "raise")
     moved = ("g:closed", "g:inherits", "g:it", "g:named", "g:needing", "g:repeats")
     assert written.moved == {PackageId("maven", name): "1.3.0" for name in moved}
-    assert_written(tmp_path, files, {"top": "1.3.0", "lib": "1.3.0"}, Options())
+    assert_written(tmp_path, files, {"top": "1.3.0", "lib": "1.3.0"}, MavenOptions())
     argv = (str(mvn), "-o", "-B", "-Pit", "validate")
     said = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=True)
     stay = {"free 1.2.0", "below 1.2.0"}
@@ -359,7 +359,7 @@ def test_long_chains_of_properties_are_followed(tmp_path: Path) -> None:
     chain = "".join(f"<p{n}>${{p{n + 1}}}</p{n}>" for n in range(900))
     properties = f"<properties>{chain}<p900>{OWN}</p900></properties>"
     files = {"pom.xml": pom(gav("top", "${p0}") + modules() + properties)}
-    assert_written(tmp_path, files, {"top": "1.3.0"}, Options())
+    assert_written(tmp_path, files, {"top": "1.3.0"}, MavenOptions())
 
 
 def test_maven_sees_the_versions(tmp_path: Path) -> None:
@@ -378,7 +378,7 @@ def test_maven_sees_the_versions(tmp_path: Path) -> None:
             + needs("core", "[«2.0|2.1»]")
         ),
     }
-    assert_written(tmp_path, files, {"top": "1.3.0", "core": "2.1", "web": "0.5"}, Options())
+    assert_written(tmp_path, files, {"top": "1.3.0", "core": "2.1", "web": "0.5"}, MavenOptions())
     said = subprocess.run(
         [mvn, "-o", "-B", "validate"], cwd=tmp_path, capture_output=True, text=True, check=True
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from releasekit.ecosystems.maven import CENTRAL, Options, layout, portal
+from releasekit.ecosystems.maven import CENTRAL, MavenOptions, layout, portal
 from releasekit.ecosystems.maven.portal import Portal
 from releasekit.ecosystems.preflight import RightsFound
 from releasekit.ecosystems.shared.artifacts import digested
@@ -61,7 +61,7 @@ def deploy(there: Server, root: Path, artifacts: tuple[Artifact, ...], **table: 
 
     async def main() -> None:
         async with services(there, config) as given:
-            registry = Portal(config, Options.from_table(table), given, first_pause_s=0.0)
+            registry = Portal(config, MavenOptions.from_table(table), given, first_pause_s=0.0)
             await registry.upload(package, artifacts)
 
     asyncio.run(main())
@@ -348,7 +348,7 @@ def test_a_user_token_that_the_portal_does_not_know_is_told_before_anything_is_s
 
         async def main() -> RightsFound:
             async with services(there, config) as given:
-                registry = Portal(config, Options.from_table({}), given)
+                registry = Portal(config, MavenOptions.from_table({}), given)
                 return await registry.find_rights([package], proving=False)
 
         return asyncio.run(main()), there.requests

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import fakes
-from releasekit.ecosystems.maven import Options
+from releasekit.ecosystems.maven import MavenOptions
 from releasekit.ecosystems.maven.prebuilt import MavenFiles
 from releasekit.ecosystems.maven.target import Maven
 from releasekit.ecosystems.shared.artifacts import digested
@@ -46,7 +46,7 @@ def reactor(root: Path) -> Path:
 
 def workspace(root: Path) -> MavenWorkspace:
     config = fakes.config(root)
-    return asyncio.run(Maven(config, Options(), fakes.services(config, None)).discover(root))
+    return asyncio.run(Maven(config, MavenOptions(), fakes.services(config, None)).discover(root))
 
 
 @pytest.fixture
@@ -180,7 +180,7 @@ def completed(
         async with Processes(environment=environment, variables=fakes.TOOL_VARIABLES) as processes:
             config = fakes.config(root)
             services = fakes.services(config, processes)
-            maven = Maven(config, Options(**options), services)  # type: ignore[arg-type]
+            maven = Maven(config, MavenOptions(**options), services)  # type: ignore[arg-type]
             found = await maven.discover(root)
             (package,) = [each for each in found.packages if each.id.name == "g:a"]
             brought = replace(package, prebuilt=tuple(given))

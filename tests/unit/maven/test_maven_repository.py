@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from releasekit.ecosystems.maven import Options
+from releasekit.ecosystems.maven import MavenOptions
 from releasekit.errors import (
     ConfigError,
     Denied,
@@ -271,7 +271,7 @@ def test_further_checksums_are_sent_on_request(root: Path) -> None:
 @pytest.mark.parametrize("value", ["sha1", ["md5"], ["sha1", "crc32"], [1]])
 def test_checksums_that_cannot_be_used_are_named(value: object) -> None:
     with pytest.raises(ConfigError, match=r"\[maven\] checksums is"):
-        Options.from_table({"checksums": value})
+        MavenOptions.from_table({"checksums": value})
 
 
 def test_a_file_beside_a_whole_release_is_added(root: Path) -> None:

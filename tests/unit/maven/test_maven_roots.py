@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.ecosystems.maven import Options, discover
+from releasekit.ecosystems.maven import MavenOptions, discover
 from releasekit.ecosystems.maven.discover import load_projects
 from releasekit.ecosystems.maven.roots import publishable_at, workspace_at
 from releasekit.ecosystems.shared.packages import unique_by_name
@@ -78,7 +78,7 @@ def test_of_two_of_one_name_the_published_one_counts(tmp_path: Path) -> None:
         (root / top / "pom.xml").write_text(pom(top, modules))
         (root / top / "core/pom.xml").write_text(pom("core", version=version))
         (root / top / f"of-{top}/pom.xml").write_text(pom(f"of-{top}", needs))
-    found = load_projects(root, Options(reactors=("two", "one")))
+    found = load_projects(root, MavenOptions(reactors=("two", "one")))
     projects, twins = unique_by_name(found, cure="", private=discover.explain_unpublishable)
     packages = {each.id.name: each for each in discover.make_packages(projects, twins)}
     assert packages["g:core"].version == "1.0"

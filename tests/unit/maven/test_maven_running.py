@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import fakes
-from releasekit.ecosystems.maven import Options
+from releasekit.ecosystems.maven import MavenOptions
 from releasekit.ecosystems.maven import build as maven_build
 from releasekit.ecosystems.maven.build import ReactorBuilder, is_deployed
 from releasekit.ecosystems.maven.target import Maven
@@ -70,7 +70,7 @@ async def opened(
     config = fakes.config(root, **changes)
     async with (
         Processes(environment=environment, variables=fakes.TOOL_VARIABLES) as processes,
-        Maven(config, Options(), fakes.services(config, processes)) as maven,
+        Maven(config, MavenOptions(), fakes.services(config, processes)) as maven,
     ):
         yield await maven.discover(root)
 

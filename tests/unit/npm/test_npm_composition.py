@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.ecosystems.npm import Options
+from releasekit.ecosystems.npm import NpmOptions
 from releasekit.ecosystems.npm.composition import NpmComposition
 from releasekit.ecosystems.npm.discover import find_packages, make_packages
 
@@ -24,11 +24,11 @@ def member(root: Path, name: str, **keys: object) -> None:
 def found(root: Path) -> dict[str, Package]:
     text = json.dumps({"name": "top", "private": True, "workspaces": ["*"]})
     (root / "package.json").write_text(text)
-    return {each.id.name: each for each in make_packages(find_packages(root, Options()))}
+    return {each.id.name: each for each in make_packages(find_packages(root, NpmOptions()))}
 
 
 def composition(root: Path, *here: Package) -> NpmComposition:
-    return NpmComposition(find_packages(root, Options()), here, root)
+    return NpmComposition(find_packages(root, NpmOptions()), here, root)
 
 
 def test_what_users_do_not_install_may_be_compiled_in(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 import fakes
 from javascript import discovered, ecosystem, target, write
-from releasekit.ecosystems.npm import Inputs, roots
+from releasekit.ecosystems.npm import NpmInputs, roots
 from releasekit.ecosystems.npm.roots import read_workspace_files
 from releasekit.errors import ConfigError, PlanError
 from releasekit.model import DependencyKind
@@ -513,7 +513,7 @@ def test_nothing_goes_to_a_registry_that_it_is_not_meant_for(
     assert "secret" not in f"{error} {error.hint}"
     assert "npm-registry: " in error.hint
     assert "${" not in error.hint
-    forced = (Inputs(force_registry=True),)
+    forced = (NpmInputs(force_registry=True),)
     for settled in ({"ecosystem_inputs": forced}, {"exclude_packages": ("@acme/*",)}, LATER):
         assert discovered(root, registries=goes_to, **settled)
     write(tmp_path, {"package.json": {**CORE, "publishConfig": config, "private": True}})

@@ -13,7 +13,7 @@ import fakes
 from javascript import package, tarball
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.folders import discovery
-from releasekit.ecosystems.npm import Inputs
+from releasekit.ecosystems.npm import NpmInputs
 from releasekit.ecosystems.npm.registry import NpmRegistry
 from releasekit.ecosystems.preflight import RightsFound
 from releasekit.ecosystems.shared.login import describe_untold
@@ -302,7 +302,7 @@ def test_whose_package_is_unknown_is_told_by_the_plan() -> None:
         (
             {"dist-tags": {"latest": "2.0.0"}},
             {"tag": "own"},
-            {"ecosystem_inputs": [Inputs(tag="given")]},
+            {"ecosystem_inputs": [NpmInputs(tag="given")]},
             "given",
         ),
     ],
@@ -326,7 +326,10 @@ def test_access_is_said_only_where_somebody_said_it(tmp_path: Path) -> None:
     own = upload(tmp_path, {}, manifest={"access": "public"})
     assert sent(own)["access"] == "public"
     told = upload(
-        tmp_path, {}, manifest={"access": "public"}, ecosystem_inputs=[Inputs(access="restricted")]
+        tmp_path,
+        {},
+        manifest={"access": "public"},
+        ecosystem_inputs=[NpmInputs(access="restricted")],
     )
     assert sent(told)["access"] == "restricted"
 
@@ -574,7 +577,7 @@ def test_bad_places_and_tags_are_found_at_once() -> None:
     with pytest.raises(ConfigError, match="npm-registry"):
         using(Server({}), _check, place="http://npm.example/")
     with pytest.raises(ConfigError, match="npm-tag"):
-        using(Server({}), _check, ecosystem_inputs=[Inputs(tag="1.x")])
+        using(Server({}), _check, ecosystem_inputs=[NpmInputs(tag="1.x")])
 
 
 @pytest.mark.parametrize(

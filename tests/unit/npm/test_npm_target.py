@@ -27,7 +27,7 @@ from processes import IMPATIENT, wait_until
 from releasekit.config.values import Dist
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.folders import discovery
-from releasekit.ecosystems.npm import NPMJS, Inputs, Options, tarball
+from releasekit.ecosystems.npm import NPMJS, NpmInputs, NpmOptions, tarball
 from releasekit.ecosystems.npm.target import Npm
 from releasekit.errors import BuildFailed, ConfigError, PlanError, ReleasekitError
 from releasekit.host.process import PATIENCE, KillSchedule, Processes
@@ -120,7 +120,7 @@ async def opened(
         (programs / name).write_text(NODE.format(python=shlex.quote(sys.executable)))
         (programs / name).chmod(0o755)
     environment = {"PATH": f"{programs}:/nowhere", "SHOWN": "x"}
-    options = Options.from_table({key.replace("_", "-"): it for key, it in table.items()})
+    options = NpmOptions.from_table({key.replace("_", "-"): it for key, it in table.items()})
     config = fakes.config(root, **{"mode": "publish", **changes})
     async with Processes(
         environment=environment,
@@ -575,7 +575,7 @@ def test_options_are_checked() -> None:
     ]  # fmt: skip
     for table in wrong:
         with pytest.raises(ConfigError, match=r"releasekit\.toml: \[npm\]"):
-            Options.from_table(table)
+            NpmOptions.from_table(table)
 
 
 @pytest.mark.parametrize(
@@ -711,10 +711,10 @@ def test_the_input_for_access_is_for_packages_with_a_scope(tmp_path: Path) -> No
     """R63: without it, npm's default would make the package public."""
     root = write(tmp_path, {"package.json": {"name": "core", "version": "1.0.0"}})
     with pytest.raises(ReleasekitError, match=r"core has no scope, and its access \(`npm-access`"):
-        asyncio.run(noted(root, ecosystem_inputs=[Inputs(access="restricted")]))
+        asyncio.run(noted(root, ecosystem_inputs=[NpmInputs(access="restricted")]))
 
 
 def test_the_input_for_the_tag_takes_the_place_of_one_that_is_none(tmp_path: Path) -> None:
     document = {"name": "core", "version": "1.0.0", "tag": "1.x"}
     root = write(tmp_path, {"package.json": document})
-    assert asyncio.run(noted(root, ecosystem_inputs=[Inputs(tag="next")]))
+    assert asyncio.run(noted(root, ecosystem_inputs=[NpmInputs(tag="next")]))

@@ -14,10 +14,10 @@ import fakes
 from fakes import FakeRegistry, FakeTarget, FakeWorkspace, artifact, package, plan, target
 from releasekit.config.declaration import Tool, read_version
 from releasekit.ecosystems.go.verify import find_go
-from releasekit.ecosystems.maven import Options
+from releasekit.ecosystems.maven import MavenOptions
 from releasekit.ecosystems.maven.mvn import find_mvn
 from releasekit.ecosystems.npm.packing import find_npm
-from releasekit.ecosystems.pypi import Options as PyPIOptions
+from releasekit.ecosystems.pypi import PyPIOptions
 from releasekit.ecosystems.pypi.target import PyPI
 from releasekit.errors import ConfigError, PlanError, ReleasekitError
 from releasekit.fields import replace
@@ -168,14 +168,14 @@ def test_of_maven(
         (tmp_path / "m/lib").mkdir(parents=True)
         (tmp_path / "m/lib" / jar).write_text("")
 
-    def find(package: Package, options: Options) -> str | ReleasekitError:
+    def find(package: Package, options: MavenOptions) -> str | ReleasekitError:
         return judge(
             lambda it: find_mvn([package], options, it, environment, tmp_path), environment
         )
 
-    assert said in str(find(CORE, Options(sign=sign)))
+    assert said in str(find(CORE, MavenOptions(sign=sign)))
     brought = replace(CORE, prebuilt=(artifact(tmp_path / "core.jar", b"1"),))
-    assert find(brought, Options()) == ""
+    assert find(brought, MavenOptions()) == ""
 
 
 def test_a_gpg_that_a_build_could_change_is_refused(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_a_gpg_that_a_build_could_change_is_refused(tmp_path: Path) -> None:
     def refusal(*places: str, package: Package = CORE, **given: str) -> str:
         environment = {"PATH": str(tmp_path / "bin"), "HOME": str(tmp_path / "home"), **given}
         within = Sandbox(words="", abi=7, places=tuple(f"{tmp_path}/{each}" for each in places))
-        options = Options(sign=True)
+        options = MavenOptions(sign=True)
         found = judge(
             lambda it: find_mvn([package], options, it, environment, tmp_path), environment, within
         )
@@ -212,7 +212,7 @@ def test_a_gpg_that_a_build_could_change_is_refused(tmp_path: Path) -> None:
 def test_a_wrapper_and_a_jdk_that_mvn_is_told_are_enough(tmp_path: Path) -> None:
     """The wrapper belongs to the workspace and may fetch a Maven, so it is asked nothing."""
     environment = machine(tmp_path)
-    wrapped = Options(command="./mvnw")
+    wrapped = MavenOptions(command="./mvnw")
 
     def find(told: Mapping[str, str]) -> str | ReleasekitError:
         return judge(lambda it: find_mvn([CORE], wrapped, it, told, tmp_path), environment)

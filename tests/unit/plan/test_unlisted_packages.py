@@ -13,7 +13,7 @@ import pytest
 
 import fakes
 from fakes import FakeRegistry, FakeWorkspace, package, target
-from releasekit.config.levels import Level, Levels
+from releasekit.config.levels import Levels, WarningLevel
 from releasekit.config.values import Dist
 from releasekit.decided import Edge
 from releasekit.ecosystems import ECOSYSTEMS, maven
@@ -429,7 +429,7 @@ def test_one_line_names_a_few_and_says_how_to_silence_it(tmp_path: Path) -> None
     )
     survey = Survey(ECOSYSTEMS, unread=unread[:1])
     assert planned(tmp_path, survey).notes == (mark_unread(line),)
-    for levels in (Levels(strict=True), Levels({WarningName.UNREAD_MANIFEST: Level.ERROR})):
+    for levels in (Levels(strict=True), Levels({WarningName.UNREAD_MANIFEST: WarningLevel.ERROR})):
         with pytest.raises(PlanError, match="0/package") as caught:
             planned(tmp_path, survey, levels=levels)
         assert caught.value.problem == "RK-310"
@@ -561,7 +561,7 @@ ALONE = {"package.json": js("a")}
         ),
         (
             ALONE,
-            {"ecosystem_inputs": (maven.Inputs(username="me"),)},
+            {"ecosystem_inputs": (maven.MavenInputs(username="me"),)},
             {"pypi", "cargo", "go"},
         ),
         (ALONE, {"dist": (Dist(Path("dist")),)}, set()),

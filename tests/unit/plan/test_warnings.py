@@ -19,7 +19,7 @@ from fakes import (
     plan,
     released,
 )
-from releasekit.config.levels import Level, Levels
+from releasekit.config.levels import Levels, WarningLevel
 from releasekit.errors import PlanError
 from releasekit.fields import replace
 from releasekit.host.process import Processes
@@ -97,14 +97,14 @@ def names(made: Plan) -> dict[str, list[str]]:
 @pytest.mark.parametrize(
     ("action", "lacking", "level", "found"),
     [
-        (Action.PUBLISH, "macOS has no Landlock", Level.WARN, ["unsandboxed"]),
-        (Action.PUBLISH, "macOS has no Landlock", Level.IGNORE, []),
-        (Action.PUBLISH, "", Level.WARN, []),
-        (Action.UPLOAD, "macOS has no Landlock", Level.WARN, []),
+        (Action.PUBLISH, "macOS has no Landlock", WarningLevel.WARN, ["unsandboxed"]),
+        (Action.PUBLISH, "macOS has no Landlock", WarningLevel.IGNORE, []),
+        (Action.PUBLISH, "", WarningLevel.WARN, []),
+        (Action.UPLOAD, "macOS has no Landlock", WarningLevel.WARN, []),
     ],
 )
 def test_who_builds_without_a_sandbox_is_warned(
-    tmp_path: Path, action: Action, lacking: str, level: Level, found: list[str]
+    tmp_path: Path, action: Action, lacking: str, level: WarningLevel, found: list[str]
 ) -> None:
     """R50: not who wrote `off`, nor for what is built already."""
     made = plan(CORE, actions={"core": action})
@@ -171,10 +171,10 @@ def test_a_name_that_is_new_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "is_error"), [(None, True), (Level.WARN, False), (Level.ERROR, True)]
+    ("given", "is_error"), [(None, True), (WarningLevel.WARN, False), (WarningLevel.ERROR, True)]
 )
 def test_a_new_name_that_is_hardly_meant_is_an_error(
-    tmp_path: Path, given: Level | None, is_error: bool
+    tmp_path: Path, given: WarningLevel | None, is_error: bool
 ) -> None:
     """R49: a name is taken for good; releasekit.toml may say that all of them are meant."""
     doubtful = replace(CORE, doubt="lies in a directory called `examples`")
@@ -185,7 +185,7 @@ def test_a_new_name_that_is_hardly_meant_is_an_error(
     (found,) = core.warnings
     assert found.error is is_error
     assert "it lies in a directory called `examples`: leave it out with" in found.message
-    assert [each.error for each in app.warnings] == [given is Level.ERROR]
+    assert [each.error for each in app.warnings] == [given is WarningLevel.ERROR]
 
 
 @pytest.mark.parametrize(
@@ -375,7 +375,7 @@ def test_what_excludes_the_workspaces_version_is_said_and_no_edge(tmp_path: Path
         (DependencyKind.OPTIONAL, set(), Action.PUBLISH, None, False),
         (DependencyKind.RUNTIME, {"core"}, Action.PUBLISH, None, False),
         (DependencyKind.RUNTIME, set(), Action.KEEP, None, False),
-        (DependencyKind.RUNTIME, set(), Action.PUBLISH, Level.WARN, False),
+        (DependencyKind.RUNTIME, set(), Action.PUBLISH, WarningLevel.WARN, False),
     ],
 )
 def test_what_nobody_could_install_is_an_error(
@@ -383,14 +383,14 @@ def test_what_nobody_could_install_is_an_error(
     kind: DependencyKind,
     known: set[str],
     core: Action,
-    given: Level | None,
+    given: WarningLevel | None,
     *,
     is_error: bool,
 ) -> None:
     """R49: this release brings the first version of a sibling, and the range excludes it."""
     app = replace(package("app"), elsewhere=(Dependency(on=CORE.id, kind=kind, requirement="^2"),))
     levels = Levels(
-        {WarningName.NEW_NAME: Level.IGNORE}
+        {WarningName.NEW_NAME: WarningLevel.IGNORE}
         | ({} if given is None else {WarningName.EXCLUDED_SIBLING: given})
     )
     target = FakeTarget(FakeWorkspace(), FakeRegistry(), is_new=lambda each: each.name not in known)
@@ -398,7 +398,7 @@ def test_what_nobody_could_install_is_an_error(
     (warning,) = warned(tmp_path, made, target, levels=levels).packages[1].warnings
     assert warning.error is is_error
     assert ("no version of core yet, so nobody could install it" in warning.message) is (
-        is_error or given is Level.WARN
+        is_error or given is WarningLevel.WARN
     )
 
 
@@ -734,9 +734,9 @@ def test_strict_refuses_the_plan_with_everything_in_one_line(tmp_path: Path) -> 
         refuse_errors(found, Levels(strict=True))
     assert caught.value.exit_code == 3
     assert "drop `strict`" in caught.value.hint
-    ignored = Levels({WarningName.NEW_NAME: Level.IGNORE}, strict=True)
+    ignored = Levels({WarningName.NEW_NAME: WarningLevel.IGNORE}, strict=True)
     refuse_errors(warned(tmp_path, made, target, levels=ignored), ignored)
-    given = Levels({WarningName.NEW_NAME: Level.ERROR})
+    given = Levels({WarningName.NEW_NAME: WarningLevel.ERROR})
     with pytest.raises(PlanError, match=r"^new-name") as caught:
         refuse_errors(warned(tmp_path, made, target, levels=given), given)
     assert "strict" not in caught.value.hint

@@ -22,7 +22,7 @@ from integration.tools import require_tool
 from processes import PATIENCE_S, ended, wait_until
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.folders import discovery
-from releasekit.ecosystems.pypi import Options, environment
+from releasekit.ecosystems.pypi import PyPIOptions, environment
 from releasekit.ecosystems.pypi.environment import Installer, Requirements
 from releasekit.ecosystems.pypi.manifest import BuildLimits
 from releasekit.ecosystems.pypi.target import PyPI, PythonFiles
@@ -135,7 +135,12 @@ class Workspace:
 
 @asynccontextmanager
 async def opened(
-    root: Path, options: Options | None, mode: str = "publish", /, uv: str = "", **environment: str
+    root: Path,
+    options: PyPIOptions | None,
+    mode: str = "publish",
+    /,
+    uv: str = "",
+    **environment: str,
 ) -> AsyncIterator[Workspace]:
     config = fakes.config(
         root,
@@ -152,7 +157,7 @@ async def opened(
         environment=given, secrets=["canary"], variables=fakes.TOOL_VARIABLES
     ) as processes:
         services = fakes.services(config, processes, processes.redact)
-        async with PyPI(config, options or Options(packages=("*",)), services) as pypi:
+        async with PyPI(config, options or PyPIOptions(packages=("*",)), services) as pypi:
             yield Workspace(root, pypi, await pypi.discover(root))
     assert not list(temporary.iterdir())
 
@@ -160,7 +165,7 @@ async def opened(
 def running(
     root: Path,
     body: Callable[[Workspace], Awaitable[None]],
-    options: Options | None = None,
+    options: PyPIOptions | None = None,
     **environment: str,
 ) -> None:
     async def main() -> None:
@@ -203,7 +208,7 @@ def test_sdist_and_wheel_of_the_sdist_with_their_digests(root: Path) -> None:
             "wheel of acme-a in acme_a-1.0",
         ]
 
-    running(root, body, Options(packages=("*",), config_settings={"--fast": "yes"}))
+    running(root, body, PyPIOptions(packages=("*",), config_settings={"--fast": "yes"}))
 
 
 def test_backends_of_one_name_do_not_meet_in_the_shared_environment(root: Path) -> None:
@@ -670,7 +675,7 @@ def test_no_secret_reaches_a_build(root: Path) -> None:
         assert "('ASKED_FOR', 'yes')" in log
         assert "VIRTUAL_ENV" in log
 
-    options = Options(packages=("*",), pass_env=("ASKED_FOR", "RELEASEKIT_PYPI_TOKEN"))
+    options = PyPIOptions(packages=("*",), pass_env=("ASKED_FOR", "RELEASEKIT_PYPI_TOKEN"))
     running(root, body, options, CFLAGS="-O2", ASKED_FOR="yes", **secrets)
 
 
@@ -911,7 +916,7 @@ def test_what_cannot_be_made_early_fails_no_plan(root: Path) -> None:
         said = str(await workspace.failed("acme-b"))
         assert "build-system.requires and what the build backend asks for have more than" in said
 
-    running(root, body, Options(packages=("acme-*",)))
+    running(root, body, PyPIOptions(packages=("acme-*",)))
 
 
 def test_a_plan_alone_makes_no_environment(root: Path) -> None:

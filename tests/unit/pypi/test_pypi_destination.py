@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import fakes
-from releasekit.ecosystems.pypi import Options
+from releasekit.ecosystems.pypi import PyPIOptions
 from releasekit.ecosystems.pypi.target import PyPI
 from releasekit.errors import ConfigError
 
@@ -37,7 +37,7 @@ def discovered(root: Path, **changes: object) -> list[str]:
     config = fakes.config(root, **{"mode": "plan", **changes})
 
     async def discover() -> list[str]:
-        async with PyPI(config, Options(), fakes.services(config, None)) as ecosystem:
+        async with PyPI(config, PyPIOptions(), fakes.services(config, None)) as ecosystem:
             found = await ecosystem.discover(root)
             return [each.id.name for each in found.packages if not each.unpublishable]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 import fakes
-from releasekit.ecosystems.pypi import Options, discover, manifest, roots
+from releasekit.ecosystems.pypi import PyPIOptions, discover, manifest, roots
 from releasekit.ecosystems.pypi.discover import resolve_sources
 from releasekit.ecosystems.pypi.manifest import BuildSystem, PyProject
 from releasekit.ecosystems.pypi.target import PyPIWorkspace
@@ -42,7 +42,7 @@ def write(root: Path, files: Mapping[str, str]) -> Path:
 
 
 def found(root: Path, **options: tuple[str, ...]) -> dict[str, Package]:
-    projects = discover.read_projects(root, Options(**options))  # type: ignore[arg-type]
+    projects = discover.read_projects(root, PyPIOptions(**options))  # type: ignore[arg-type]
     return {it.id.name: it for it in discover.make_packages(*projects)}
 
 
@@ -99,7 +99,7 @@ def test_a_requirement_that_excludes_the_workspaces_version_leads_out_of_it(
             "web": project("web", f"dependencies = [{needs}]") + f"\n[tool.uv.sources]\n{own}",
         },
     )
-    projects, _ = discover.read_projects(root, Options())
+    projects, _ = discover.read_projects(root, PyPIOptions())
     web = discover.with_elsewhere(projects["web"], projects)
     assert [need.text for need in web.elsewhere] == ["acme-core>=2"]
     assert len([need for need in web.requirements if need.name == "acme-core"]) == 1
@@ -121,7 +121,7 @@ def test_a_plan_says_what_pins_add(tmp_path: Path, pins: PinMode) -> None:
             "web": project("web", 'dependencies = ["core"]'),
         },
     )
-    projects, twins = discover.read_projects(root, Options())
+    projects, twins = discover.read_projects(root, PyPIOptions())
     packages = tuple(discover.make_packages(projects, twins))
     nothing = cast("Any", None)  # is built
     workspace = PyPIWorkspace(
@@ -136,7 +136,7 @@ def test_a_plan_says_what_pins_add(tmp_path: Path, pins: PinMode) -> None:
 
 def workspace_of(root: Path, pins: PinMode, **computed: str) -> PyPIWorkspace:
     """With what the build backend tells of a project: the lines of its METADATA."""
-    projects, twins = discover.read_projects(root, Options())
+    projects, twins = discover.read_projects(root, PyPIOptions())
     projects |= {
         name: manifest.with_computed_fields(projects[name], text) for name, text in computed.items()
     }
@@ -238,7 +238,7 @@ def test_what_is_between_two_tags_is_of_another_release(
         "free": project("free", 'dependencies = ["acme-core"]'),
     }
     root = write(tmp_path, {".": "[tool.uv.workspace]\nmembers = ['*']\n", **computed})
-    found, _ = discover.read_projects(root, Options())
+    found, _ = discover.read_projects(root, PyPIOptions())
     found = {**found, "acme-core": replace(found["acme-core"], version=core)}
     named = {
         each.name: each for each in discover.mark_between_tags([*found.values()], lambda _: True)
@@ -284,7 +284,7 @@ def test_what_an_example_asks_for_is_no_error(tmp_path: Path) -> None:
             "b": project("b", private).replace('"hatchling"', '"a"', 1),
         },
     )
-    projects, _ = discover.read_projects(root, Options(packages=("*",)))
+    projects, _ = discover.read_projects(root, PyPIOptions(packages=("*",)))
     discover.check_build_order(projects)
     assert [need.text for need in projects["a"].requirements if need.name == "core"] == ["core"]
 
@@ -394,7 +394,7 @@ def test_an_application_is_published_where_somebody_says_so(tmp_path: Path, text
         assert reason.endswith('; `packages = ["tools/app"]` below [pypi] publishes it')
     for packages in [("tools/app",), ("./tools/app/",), ("tools/*", "tools/app")]:
         assert not found(root, packages=packages)["app"].unpublishable
-    brought, _ = discover.read_projects(root, Options(packages=("tools/*",)), {"app"})
+    brought, _ = discover.read_projects(root, PyPIOptions(packages=("tools/*",)), {"app"})
     assert not brought["app"].unpublishable
     (root / "pyproject.toml").write_text(text)
     (root / "tools/app/pyproject.toml").unlink()
@@ -531,7 +531,7 @@ def test_limits_stand_where_uv_looks_for_them(tmp_path: Path) -> None:
     )
     (root / "m" / "b" / "uv.toml").write_text("exclude-newer = '2020-01-01'")
     (root / "third" / "uv.toml").write_text("exclude-newer-package = { x = '1 day', y = false }")
-    read, _ = discover.read_projects(root, Options(packages=("other/*", "third")))
+    read, _ = discover.read_projects(root, PyPIOptions(packages=("other/*", "third")))
     assert {name: each.limits.constraints for name, each in read.items()} == {
         "m-a": ("top",),
         "m-b": ("top",),
@@ -573,7 +573,7 @@ def test_build_requirements_come_from_the_indexes_of_uv(tmp_path: Path, has_inde
     stronger. What is relative is so to the file that says it.
     """
     root = write(tmp_path, {".": project("a") + INDEXES})
-    read, _ = discover.read_projects(root, Options(), has_index=has_index)
+    read, _ = discover.read_projects(root, PyPIOptions(), has_index=has_index)
     limits = read["a"].limits
     if has_index:
         assert limits == manifest.UNLIMITED
@@ -590,7 +590,9 @@ def test_build_requirements_come_from_the_indexes_of_uv(tmp_path: Path, has_inde
 
 def test_an_index_of_sources_alone_asks_for_no_uv(tmp_path: Path) -> None:
     table = '[[tool.uv.index]]\nname = "t"\nurl = "https://example.org"\nexplicit = true\n'
-    read, _ = discover.read_projects(write(tmp_path, {".": project("a") + "\n" + table}), Options())
+    read, _ = discover.read_projects(
+        write(tmp_path, {".": project("a") + "\n" + table}), PyPIOptions()
+    )
     assert read["a"].limits == manifest.UNLIMITED
 
 
@@ -598,7 +600,7 @@ def test_uv_settings_of_a_backend_are_its_settings(tmp_path: Path) -> None:
     """R63"""
     table = '[tool.uv]\nconfig-settings = { a = "1", b = ["2", "3"] }\n'
     root = write(tmp_path, {".": table + "workspace.members = ['m']", "m": project("m")})
-    read, _ = discover.read_projects(root, Options())
+    read, _ = discover.read_projects(root, PyPIOptions())
     assert read["m"].config_settings == {"a": "1", "b": ["2", "3"]}
 
 
@@ -617,7 +619,7 @@ def test_a_setting_of_uv_that_cannot_be_read_is_named(
     """R66"""
     root = write(tmp_path, {".": project("a") + f"\n[tool.uv]\n{table}"})
     with pytest.raises(ConfigError, match=re.escape(f"{root}/pyproject.toml: {message}")):
-        discover.read_projects(root, Options())
+        discover.read_projects(root, PyPIOptions())
 
 
 BUILT_WITH_B = """
@@ -655,8 +657,8 @@ def test_a_setting_that_changes_what_a_build_needs_is_not_passed_over(
     text = f"{BUILT_WITH_B}[tool]\n{tables}\nuv.workspace.members = ['m']"
     root = write(tmp_path / "root", {".": text, "m": project("m")})
     (root.parent / "b").mkdir(exist_ok=True)
-    read, _ = discover.read_projects(root, Options())
-    read = discover.resolve_sources(read, root, Options())
+    read, _ = discover.read_projects(root, PyPIOptions())
+    read = discover.resolve_sources(read, root, PyPIOptions())
     unread = read["a"].find_unread(read["a"].build_system.requires)
     assert said in (unread.what if unread else "")
     assert (unread is not None) is bool(said)
@@ -700,7 +702,7 @@ def test_what_setuptools_adds_to_a_version_is_not_passed_over(
         path = root / "pyproject.toml"
         path.write_text(path.read_text() + "build-system.requires = ['hatchling']\n")
     (root / "setup.cfg").write_text(settings)
-    read, _ = discover.read_projects(root, Options())
+    read, _ = discover.read_projects(root, PyPIOptions())
     unread = read["a"].find_unread([])
     assert (said in unread.what and "setuptools adds" in unread.what) if unread else not said
 
@@ -713,8 +715,10 @@ def test_sources_of_a_workspace_hold_for_what_its_members_are_built_with(
     top = "[tool.uv]\nworkspace.members = ['m', 'n']\nsources.n = { index = 'corp' }"
     own = "\n[tool.uv.sources]\nn = { workspace = true }" if of == "n" else ""
     root = write(tmp_path, {".": top, "m": project("m") + own, "n": project("n")})
-    read, _ = discover.read_projects(root, Options())
-    unread = discover.resolve_sources(read, root, Options())["m"].find_unread(["setuptools", "N>1"])
+    read, _ = discover.read_projects(root, PyPIOptions())
+    unread = discover.resolve_sources(read, root, PyPIOptions())["m"].find_unread(
+        ["setuptools", "N>1"]
+    )
     assert (unread is None) is (of == "n")
 
 
@@ -868,7 +872,7 @@ def test_build_requirements_that_form_a_cycle_are_refused(tmp_path: Path) -> Non
             for name, needs in {"a": "b", "b": "c", "c": "a"}.items()
         },
     )
-    by_name, _ = discover.read_projects(root, Options(packages=("*",)))
+    by_name, _ = discover.read_projects(root, PyPIOptions(packages=("*",)))
     with pytest.raises(PlanError, match=r"build-system.requires form a cycle: (\w) -> .* -> \1"):
         discover.check_build_order(by_name)
 
@@ -984,7 +988,7 @@ def test_what_is_named_for_publishing_is_not_passed_by(tmp_path: Path) -> None:
 
 
 def refused_source(root: Path, **options: tuple[str, ...]) -> str:
-    given = Options(**options)  # type: ignore[arg-type]
+    given = PyPIOptions(**options)  # type: ignore[arg-type]
     try:
         resolve_sources(discover.read_projects(root, given)[0], root, given)
     except ConfigError as error:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.ecosystems.pypi import Options, discover
+from releasekit.ecosystems.pypi import PyPIOptions, discover
 from releasekit.ecosystems.pypi.versioning import PyPIVersioning
 from unit.pypi.test_pypi_discover import project, write
 
@@ -25,9 +25,9 @@ def edges(root: Path, *lines: str, pins: PinMode = "auto") -> list[Edge]:
         "packages/web": project("web", *lines, version="0.3.0"),
         ".": '[tool.uv.workspace]\nmembers = ["packages/*"]\n',
     }
-    projects, _ = discover.read_projects(write(root, files), Options())
+    projects, _ = discover.read_projects(write(root, files), PyPIOptions())
     found = {name: discover.with_elsewhere(each, projects) for name, each in projects.items()}
-    return list(PyPIVersioning(found, root, Options(), pins).list_edges(RELEASED))
+    return list(PyPIVersioning(found, root, PyPIOptions(), pins).list_edges(RELEASED))
 
 
 @pytest.mark.parametrize(
@@ -76,6 +76,6 @@ def test_a_build_takes_what_it_needs_into_an_environment_of_its_own(tmp_path: Pa
         "packages/web": project("web").replace('["hatchling"]', '["hatchling", "core"]'),
         ".": '[tool.uv.workspace]\nmembers = ["packages/*"]\n',
     }
-    projects, _ = discover.read_projects(write(tmp_path, files), Options())
-    versioning = PyPIVersioning(projects, tmp_path, Options(), "auto")
+    projects, _ = discover.read_projects(write(tmp_path, files), PyPIOptions())
+    versioning = PyPIVersioning(projects, tmp_path, PyPIOptions(), "auto")
     assert list(versioning.list_edges(RELEASED)) == []

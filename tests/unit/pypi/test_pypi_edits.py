@@ -9,7 +9,7 @@ from packaging.version import Version
 
 import fakes
 from integration.tools import require_tool
-from releasekit.ecosystems.pypi import Options, discover
+from releasekit.ecosystems.pypi import PyPIOptions, discover
 from releasekit.ecosystems.pypi.target import PyPITarget, PyPIWorkspace
 from releasekit.ecosystems.pypi.versioning import move_specifier
 from releasekit.errors import PlanError
@@ -34,7 +34,7 @@ def put(root: Path, files: Mapping[str, str]) -> Path:
 
 def find(root: Path, *, packages: tuple[str, ...] = (), **computed: str) -> Target:
     """What is there, with the versions that builds have `computed`."""
-    options = Options(packages=packages)
+    options = PyPIOptions(packages=packages)
     read, twins = discover.read_projects(root, options)
     projects = {
         name: replace(each, version=each.version or computed.get(name.replace("-", "_"), ""))

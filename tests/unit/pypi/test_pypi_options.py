@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from releasekit.ecosystems.pypi import Options
+from releasekit.ecosystems.pypi import PyPIOptions
 from releasekit.errors import ConfigError
 
 
@@ -13,13 +13,13 @@ def test_options_of_a_table() -> None:
         "config-settings": {"--build-option": "--fast"},
         "pass-env": ["CC"],
     }
-    assert Options.from_table(table) == Options(
+    assert PyPIOptions.from_table(table) == PyPIOptions(
         packages=("libs/*",),
         exclude=("libs/old",),
         config_settings={"--build-option": "--fast"},
         pass_env=("CC",),
     )
-    assert Options.from_table({}) == Options()
+    assert PyPIOptions.from_table({}) == PyPIOptions()
 
 
 @pytest.mark.parametrize(
@@ -42,5 +42,5 @@ def test_options_of_a_table() -> None:
 )
 def test_what_cannot_be_used_is_named(table: dict[str, object], message: str, hint: str) -> None:
     with pytest.raises(ConfigError, match=rf"releasekit.toml: \[pypi\] .*{message}") as caught:
-        Options.from_table(table)
+        PyPIOptions.from_table(table)
     assert caught.value.hint == hint

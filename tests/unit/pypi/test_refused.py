@@ -17,7 +17,7 @@ from packaging.metadata import RawMetadata, parse_email
 import distributions
 import fakes
 import registries
-from releasekit.ecosystems.pypi import Options, discover
+from releasekit.ecosystems.pypi import PyPIOptions, discover
 from releasekit.ecosystems.pypi.distribution import check_declared, find_warnings
 from releasekit.ecosystems.pypi.manifest import parse_project, read_pyproject
 from releasekit.ecosystems.pypi.refused import (
@@ -287,7 +287,7 @@ def test_the_plan_asks_pypi_for_its_classifiers(
                 workspace,
                 registry,
                 config=fakes.config(tmp_path),
-                options=Options(),
+                options=PyPIOptions(),
                 ecosystem=nothing,
             )
             return await target.find_warnings(package, ())

@@ -12,7 +12,7 @@ import distributions
 import registries
 from releasekit.config.values import Url
 from releasekit.ecosystems.directory import DirectoryRegistry
-from releasekit.ecosystems.pypi import Inputs
+from releasekit.ecosystems.pypi import PyPIInputs
 from releasekit.ecosystems.pypi.registry import PackageIndex, derive_index
 from releasekit.errors import (
     ConfigError,
@@ -139,7 +139,10 @@ def test_an_index_elsewhere_gets_no_credentials() -> None:
     """R37"""
     server = Server({"/simple/acme-core/": page()})
     using(
-        server, PRIVATE, look_up, ecosystem_inputs=[Inputs(index="https://mirror.example/simple/")]
+        server,
+        PRIVATE,
+        look_up,
+        ecosystem_inputs=[PyPIInputs(index="https://mirror.example/simple/")],
     )
     assert server.asked == ["GET https://mirror.example/simple/acme-core/"]
     assert "Authorization" not in server.requests[0].headers
@@ -228,7 +231,7 @@ def test_a_devpi_index_is_asked_where_it_is() -> None:
 def test_a_given_index_is_never_second_guessed() -> None:
     devpi = httpx.Response(404, headers={"X-DEVPI-API-VERSION": "2"})
     server = Server({"/other/acme-core/": devpi})
-    inputs = [Inputs(index="https://devpi.example/other/")]
+    inputs = [PyPIInputs(index="https://devpi.example/other/")]
     place = "https://devpi.example/root/dev"
     assert using(server, place, look_up, ecosystem_inputs=inputs) is None
     assert server.asked == ["GET https://devpi.example/other/acme-core/"]
@@ -247,7 +250,7 @@ def test_an_address_that_cannot_be_used_is_refused_by_name(
     place: str, index: str, name: str
 ) -> None:
     """R37"""
-    registry, inputs = {"pypi": Url(place)}, [Inputs(index=index)]
+    registry, inputs = {"pypi": Url(place)}, [PyPIInputs(index=index)]
     with pytest.raises(ConfigError, match=f"^{name}"):
         using(Server({}), "", look_up, registries=registry, ecosystem_inputs=inputs)
 

@@ -10,7 +10,7 @@ from fakes import package, package_id
 from releasekit.errors import Denied, PackageError, Transient
 from releasekit.fields import replace
 from releasekit.model import DependencyKind, Published, Withdrawal
-from releasekit.report.status import Status, status_table
+from releasekit.report.status import StatusAnswers, status_table
 
 if TYPE_CHECKING:
     from releasekit.model import Package
@@ -29,16 +29,16 @@ REST = (
 Answer = Published | PackageError | None
 
 
-def status(answers: dict[str, Answer], *packages: Package, **more: object) -> Status:
+def status(answers: dict[str, Answer], *packages: Package, **more: object) -> StatusAnswers:
     """Of packages without dependencies where none are given."""
-    return Status(
+    return StatusAnswers(
         packages=packages or [package(name) for name in answers],
         answers={package_id(name): answer for name, answer in answers.items()},
         **more,  # type: ignore[arg-type]
     )
 
 
-def last(made: Status) -> list[str]:
+def last(made: StatusAnswers) -> list[str]:
     return status_table(made).partition("\n\n")[2].splitlines()
 
 

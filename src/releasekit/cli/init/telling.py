@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from releasekit.cli.init.workflow import ReleaseJob
     from releasekit.config.declaration import EcosystemDeclaration, Setup
     from releasekit.model import Package, PackageId
-    from releasekit.plan.publishers import Publisher
+    from releasekit.plan.publishers import PublishingWorkflow
 
 _FIRST: Final = """\
 
@@ -62,7 +62,7 @@ def describe(
     found: Inventory,
     tried: Tried,
     job: ReleaseJob,
-    publishers: Sequence[Publisher],
+    publishers: Sequence[PublishingWorkflow],
     *,
     in_the_way: bool,
 ) -> Iterator[str]:

@@ -10,7 +10,7 @@ from releasekit.host.scrub import ToolVariables
 CRATES_IO_INDEX: Final = "https://index.crates.io/"
 
 
-class Options(OptionTable, frozen=True, kw_only=True):
+class CargoOptions(OptionTable, frozen=True, kw_only=True):
     ECOSYSTEM: ClassVar[str] = "cargo"
 
     workspaces: Annotated[
@@ -68,7 +68,7 @@ DECLARATION: Final = EcosystemDeclaration(
             "cargo-token", "The API token for `cargo-registry`; not needed with trusted publishing."
         ),
     ),
-    options=Options,
+    options=CargoOptions,
     variables=ToolVariables(seen=(r"CARGO_\w+", r"RUSTUP_\w+", r"RUSTC\w*", "RUSTFLAGS")),
     caches=(
         Cache(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from releasekit.config.values import Name
-    from releasekit.ecosystems.cargo import Options
+    from releasekit.ecosystems.cargo import CargoOptions
     from releasekit.ecosystems.interface import Services
     from releasekit.host.sandbox import Sandbox
 
@@ -162,7 +162,7 @@ class Destination(Struct, frozen=True, kw_only=True):
 
 
 def find_destination(
-    root: Path, goes_to: Directory | Url | Name | None, options: Options, services: Services
+    root: Path, goes_to: Directory | Url | Name | None, options: CargoOptions, services: Services
 ) -> Destination:
     """What inputs, releasekit.toml and cargo's configuration say, in this order. Raises ConfigError
     for an unknown name, and for an index that is not sparse.

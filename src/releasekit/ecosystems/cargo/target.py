@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from releasekit.config.config import PlanConfig
     from releasekit.config.values import PinMode
-    from releasekit.ecosystems.cargo import Options
+    from releasekit.ecosystems.cargo import CargoOptions
     from releasekit.ecosystems.cargo.crates_io import Refusal
     from releasekit.ecosystems.cargo.destination import Destination
     from releasekit.ecosystems.cargo.discover import Crate
@@ -68,12 +68,12 @@ _LARGER: Final = (
 UNVERIFIED: Final = "cargo: `[cargo] verify` is false: no crate is compiled before it is published"
 
 
-def layout(options: Options, _inputs: object) -> Layout:
+def layout(options: CargoOptions, _inputs: object) -> Layout:
     return SparseDirectory(options.directory_url)
 
 
 def target(
-    config: PlanConfig, options: Options, services: Services, directory: Registry | None
+    config: PlanConfig, options: CargoOptions, services: Services, directory: Registry | None
 ) -> Discovery:
     """Raises ConfigError for a registry that cannot be used."""
     goes_to = config.registries.get("cargo")
@@ -229,7 +229,7 @@ class Cargo(Resource):
     def __init__(
         self,
         pin: PinMode,
-        options: Options,
+        options: CargoOptions,
         services: Services,
         destination: Destination,
         seen: dict[str, bytes | None],

@@ -22,7 +22,7 @@ def _parse_file_name(key: str, value: object) -> str:
     return name
 
 
-class Options(OptionTable, frozen=True, kw_only=True):
+class GoOptions(OptionTable, frozen=True, kw_only=True):
     ECOSYSTEM: ClassVar[str] = "go"
 
     version: Annotated[
@@ -75,7 +75,7 @@ DECLARATION: Final = EcosystemDeclaration(
     default_registry=OFFICIAL,
     # https://go.dev/ref/mod#checksum-database and https://index.golang.org: no proxies
     pages=dict.fromkeys(("pkg.go.dev", "sum.golang.org", "index.golang.org"), (OFFICIAL,)),
-    options=Options,
+    options=GoOptions,
     variables=ToolVariables(seen=("GO[A-Z0-9]+", r"CGO_\w+")),
     caches=(
         Cache("go", "GOCACHE", "~/.cache/go-build"),

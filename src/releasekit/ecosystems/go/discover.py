@@ -25,7 +25,7 @@ from releasekit.text.globs import matches_path
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from releasekit.ecosystems.go import Options
+    from releasekit.ecosystems.go import GoOptions
     from releasekit.ecosystems.go.gomod import GoMod, Replace
 
 ECOSYSTEM: Final = "go"
@@ -74,7 +74,7 @@ class Module(Struct, frozen=True, kw_only=True):
         return self.directory / "go.mod"
 
 
-def find_modules(root: Path, options: Options) -> dict[str, Module]:
+def find_modules(root: Path, options: GoOptions) -> dict[str, Module]:
     """The modules below `root`, sorted by path: those that go.work uses, where there is one, else
     all. Those in a `testdata` count if others require them, as does what others require by a
     placeholder that a `replace` leads to.
@@ -204,7 +204,7 @@ def check_module(mod: GoMod, planned: Mapping[str, str], by_path: Mapping[str, M
     find_local_replaces(by_path[mod.module], by_path)
 
 
-def _find_directories(root: Path, options: Options) -> tuple[list[Path], list[Path]]:
+def _find_directories(root: Path, options: GoOptions) -> tuple[list[Path], list[Path]]:
     """The directories of modules, and those of fixtures: modules, or only the data of a test."""
     work = root / "go.work"
     listed = work.is_file()
@@ -256,7 +256,7 @@ def _find_required_fixtures(
 
 
 def _find_replacements(
-    root: Path, of_work: Sequence[Replace], found: Mapping[str, Module], options: Options
+    root: Path, of_work: Sequence[Replace], found: Mapping[str, Module], options: GoOptions
 ) -> dict[str, Path]:
     """What a module requires and finds only by a replacement, its own or that of go.work."""
     replaced = {}
@@ -272,7 +272,7 @@ def _find_replacements(
     return replaced
 
 
-def _holds(root: Path, directory: Path, path: str, options: Options) -> bool:
+def _holds(root: Path, directory: Path, path: str, options: GoOptions) -> bool:
     """Whether Go would find the module of this path in this directory of the workspace."""
     manifest = directory / "go.mod"
     if not (directory.is_relative_to(root) and is_file(manifest)):
@@ -303,7 +303,7 @@ def _walk(root: Path) -> Iterator[Path]:
             yield where.resolve()
 
 
-def _read_module(root: Path, directory: Path, options: Options) -> Module:
+def _read_module(root: Path, directory: Path, options: GoOptions) -> Module:
     manifest = directory / "go.mod"
     where = directory.relative_to(root).as_posix()
     try:
@@ -335,7 +335,7 @@ def _read_module(root: Path, directory: Path, options: Options) -> Module:
     )
 
 
-def find_version(module: str, directory: Path, root: Path, options: Options) -> tuple[str, Place]:
+def find_version(module: str, directory: Path, root: Path, options: GoOptions) -> tuple[str, Place]:
     """The version of a module with its `v`, from releasekit.toml or a version file, and where it
     stands; empty where neither has one. Raises ConfigError for a version file without a version.
     """

@@ -67,14 +67,14 @@ class GoComposition(Composition):
         return (top / LICENSE,)
 
 
-class File(Struct, frozen=True, kw_only=True):
+class ModuleFile(Struct, frozen=True, kw_only=True):
     """One entry of a git tree; a symbolic link or the like is not `regular`."""
 
     size: int
     regular: bool = True
 
 
-def select_files(files: Mapping[str, File], *, go: str, module: str) -> list[str]:
+def select_files(files: Mapping[str, ModuleFile], *, go: str, module: str) -> list[str]:
     """The files of its directory that belong to a module, in their order.
 
     Names are relative to that directory; `go` is the version in go.mod. Raises BuildFailed for

@@ -53,7 +53,7 @@ from releasekit.text.escape import one_line
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
-    from releasekit.ecosystems.go import Options
+    from releasekit.ecosystems.go import GoOptions
     from releasekit.ecosystems.interface import Services
     from releasekit.git.remote import RemoteTag
     from releasekit.model import Artifact, Package, PackageId
@@ -105,7 +105,7 @@ class TagRegistry(Resource):
     whole = False
 
     def __init__(
-        self, proxy: str, root: Path, options: Options, services: Services, *, at_a_time: int
+        self, proxy: str, root: Path, options: GoOptions, services: Services, *, at_a_time: int
     ) -> None:
         super().__init__(together=True)
         self._top = repository_of(root)

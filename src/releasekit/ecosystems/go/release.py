@@ -139,7 +139,7 @@ def _read_contents(
     """Every file of the module under its full name."""
     where, archive = sources.path_of(module), sources.archive
     files = archive.below(where)
-    files |= {name: module_zip.File(size=len(data)) for name, data in manifests.items()}
+    files |= {name: module_zip.ModuleFile(size=len(data)) for name, data in manifests.items()}
     chosen = module_zip.select_files(files, go=module.mod.go, module=module.path)
     prefix = f"{module.path}@{module.version}/"
     contents = {}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from releasekit.aio import gather_all
-from releasekit.ecosystems.go.module_zip import MAX_ZIP_BYTES, File
+from releasekit.ecosystems.go.module_zip import MAX_ZIP_BYTES, ModuleFile
 from releasekit.ecosystems.shared.archives import BAD_TAR, Tar
 from releasekit.errors import BuildFailed, CommandFailed
 from releasekit.git.commits import parse_id
@@ -126,11 +126,11 @@ class Archive:
             members = self._tar.getmembers()
         self._members = {member.name: member for member in members if not member.isdir()}
 
-    def below(self, directory: PurePosixPath) -> dict[str, File]:
+    def below(self, directory: PurePosixPath) -> dict[str, ModuleFile]:
         """The files below a directory, by names relative to it, in the order of the archive."""
         prefix = "" if directory == _ROOT else f"{directory}/"
         return {
-            name.removeprefix(prefix): File(size=member.size, regular=member.isreg())
+            name.removeprefix(prefix): ModuleFile(size=member.size, regular=member.isreg())
             for name, member in self._members.items()
             if name.startswith(prefix)
         }

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from releasekit.config.config import PlanConfig
     from releasekit.ecosystems.directory import Layout
-    from releasekit.ecosystems.go import Options
+    from releasekit.ecosystems.go import GoOptions
     from releasekit.ecosystems.go.discover import Module
     from releasekit.ecosystems.go.release import Lookup
     from releasekit.ecosystems.interface import Built, Into, Registry
@@ -41,12 +41,12 @@ _GOPROXY: Final = f"{OFFICIAL.rstrip('/')},direct"
 UNVERIFIED: Final = "go: `[go] verify` is false: no module is built before its tag is pushed"
 
 
-def layout(_options: Options, _inputs: object) -> Layout:
+def layout(_options: GoOptions, _inputs: object) -> Layout:
     return ProxyDirectory()
 
 
 def target(
-    config: PlanConfig, options: Options, services: Services, directory: Registry | None
+    config: PlanConfig, options: GoOptions, services: Services, directory: Registry | None
 ) -> Discovery:
     """Raises ConfigError for a proxy that cannot be used."""
     registry = directory or TagRegistry(
@@ -123,7 +123,7 @@ class Go:
 
     def __init__(
         self,
-        options: Options,
+        options: GoOptions,
         services: Services,
         lookup: Lookup,
         *,

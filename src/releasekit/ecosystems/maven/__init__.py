@@ -14,7 +14,7 @@ from releasekit.host.scrub import ToolVariables
 CENTRAL: Final = "https://central.sonatype.com"
 
 
-class Inputs(Struct, frozen=True, kw_only=True):
+class MavenInputs(Struct, frozen=True, kw_only=True):
     username: Annotated[
         str,
         Declaration(
@@ -58,7 +58,7 @@ def _parse_checksums(key: str, value: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-class Options(OptionTable, frozen=True, kw_only=True):
+class MavenOptions(OptionTable, frozen=True, kw_only=True):
     ECOSYSTEM: ClassVar[str] = "maven"
 
     reactors: Annotated[
@@ -150,8 +150,8 @@ DECLARATION: Final = EcosystemDeclaration(
             "maven-password", "The password for `maven-registry`, or the second half of a token."
         ),
     ),
-    inputs=Inputs,
-    options=Options,
+    inputs=MavenInputs,
+    options=MavenOptions,
     variables=ToolVariables(
         seen=(r"JAVA_\w+", r"JDK_\w+", "M2_HOME", "MAVEN_(HOME|OPTS|ARGS)", r"MVNW_\w+")
     ),

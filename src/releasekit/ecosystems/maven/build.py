@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from releasekit.aio import Group
     from releasekit.config.config import PlanConfig
     from releasekit.ecosystems.interface import Built, Into, Services
-    from releasekit.ecosystems.maven import Options
+    from releasekit.ecosystems.maven import MavenOptions
     from releasekit.ecosystems.maven.discover import PomProject
     from releasekit.model import Artifact, Package, PackageId
     from releasekit.state.run_logs import Log
@@ -68,7 +68,7 @@ class ReactorBuilder(Struct, frozen=True):
     top: Path
     projects: Mapping[str, PomProject]
     config: PlanConfig
-    options: Options
+    options: MavenOptions
     services: Services
 
     @property

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from releasekit.ecosystems.maven import Options
+    from releasekit.ecosystems.maven import MavenOptions
     from releasekit.ecosystems.maven.pom import (
         Parent,
         PluginSetting,
@@ -156,7 +156,9 @@ class PomProject(Struct, kw_only=True, eq=False):
         }
 
 
-def load_projects(root: Path, options: Options, *, with_profiles: bool = False) -> list[PomProject]:
+def load_projects(
+    root: Path, options: MavenOptions, *, with_profiles: bool = False
+) -> list[PomProject]:
     """The projects of the workspace's reactors, each once, in the order of the POMs; or also those
     that only a profile lists, which are else part of a reactor if a later one names them. Raises
     ConfigError for a module that does not exist, or leads out of `root`.
@@ -170,7 +172,7 @@ def load_projects(root: Path, options: Options, *, with_profiles: bool = False) 
     return [*found.values()]
 
 
-def _find_tops(root: Path, options: Options) -> list[Path]:
+def _find_tops(root: Path, options: MavenOptions) -> list[Path]:
     if not options.reactors:
         top = root / "pom.xml"
         return [inside(root, top, where=str(top)).parent] if top.is_file() else []
@@ -191,7 +193,7 @@ class _Reactor:
         self,
         root: Path,
         top: Path,
-        options: Options,
+        options: MavenOptions,
         *,
         with_profiles: bool,
         named: Sequence[Path],

@@ -23,7 +23,7 @@ from releasekit.problems import Problem
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from releasekit.ecosystems.maven import Options
+    from releasekit.ecosystems.maven import MavenOptions
     from releasekit.host.process import Processes
     from releasekit.model import Package
     from releasekit.state.run_logs import Log
@@ -52,7 +52,7 @@ _MAX_LOG_BYTES: Final = 16 * 1024 * 1024
 
 async def find_mvn(
     packages: Sequence[Package],
-    options: Options,
+    options: MavenOptions,
     processes: Processes,
     environment: Mapping[str, str],
     root: Path,
@@ -104,7 +104,7 @@ def _read_version(command: Path) -> str:
     return ""
 
 
-def read_overrides(root: Path, top: Path, options: Options) -> dict[str, str]:
+def read_overrides(root: Path, top: Path, options: MavenOptions) -> dict[str, str]:
     """Of `.mvn/maven.config`, `[maven] args` and `[maven] properties`: the last one wins."""
     path, words = find_maven_config(root, top), list[str]()
     if path is not None:

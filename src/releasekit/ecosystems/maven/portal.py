@@ -20,7 +20,7 @@ from msgspec import Struct, field
 from msgspec.structs import asdict
 
 from releasekit.aio import growing_pauses, uncancellable
-from releasekit.ecosystems.maven import CENTRAL, Inputs, layout
+from releasekit.ecosystems.maven import CENTRAL, MavenInputs, layout
 from releasekit.ecosystems.maven.repository import ANSWERS, RepositoryReader, make_login
 from releasekit.ecosystems.preflight import RightsFound
 from releasekit.ecosystems.shared.documents import table_in
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from releasekit.config.config import PlanConfig
     from releasekit.config.values import StageMode, Url
     from releasekit.ecosystems.interface import Services
-    from releasekit.ecosystems.maven import Options
+    from releasekit.ecosystems.maven import MavenOptions
     from releasekit.model import Artifact, Package, PackageId, PlannedPackage
 
 
@@ -279,13 +279,13 @@ class Portal:
     def __init__(
         self,
         config: PlanConfig,
-        options: Options,
+        options: MavenOptions,
         services: Services,
         *,
         first_pause_s: float = 0.25,
     ) -> None:
         registry = config.registry_url("maven", default=CENTRAL)
-        self.deployments = Deployments(registry, config.own(Inputs).username, services)
+        self.deployments = Deployments(registry, config.own(MavenInputs).username, services)
         self.url = self.deployments.url
         self.check_credentials = self.deployments.login.check
         self._state = config.state_directory

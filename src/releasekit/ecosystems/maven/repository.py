@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
     from releasekit.config.values import Url
     from releasekit.ecosystems.interface import Services
-    from releasekit.ecosystems.maven import Options
+    from releasekit.ecosystems.maven import MavenOptions
     from releasekit.host.artifact_reader import ArtifactReader
     from releasekit.http.credentials import Credentials, Secret
     from releasekit.model import Artifact, Package, PackageId
@@ -286,7 +286,7 @@ class Repository:
     def __init__(
         self,
         registry: Url,
-        options: Options,
+        options: MavenOptions,
         services: Services,
         *,
         username: str,

@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.interface import Composition
-from releasekit.ecosystems.maven import Options
+from releasekit.ecosystems.maven import MavenOptions
 from releasekit.ecosystems.maven.discover import explain_private, find_pom, load_projects
 from releasekit.ecosystems.maven.document import MAX_BYTES
 from releasekit.ecosystems.maven.pom import read_pom
@@ -87,7 +87,7 @@ def publishable_at(directory: Path) -> bool:
     path = (directory / "pom.xml").resolve()
     outermost = _find_outermost(path.parent)
     where = path.parent.relative_to(outermost).as_posix()
-    projects = load_projects(outermost, Options(reactors=(where,)))
+    projects = load_projects(outermost, MavenOptions(reactors=(where,)))
     return any(each.pom.path == path and not explain_private(each) for each in projects)
 
 

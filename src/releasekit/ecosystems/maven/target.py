@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from releasekit.aio import Resource, gather_all
 from releasekit.config.locations import FILENAME
 from releasekit.ecosystems.interface import Clients, Discovery, Services, Target, Trial
-from releasekit.ecosystems.maven import CENTRAL, Inputs, discover, mvn
+from releasekit.ecosystems.maven import CENTRAL, MavenInputs, discover, mvn
 from releasekit.ecosystems.maven.build import (
     PLUGINS,
     ReactorBuilder,
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from releasekit.config.config import PlanConfig
     from releasekit.ecosystems.directory import Layout
     from releasekit.ecosystems.interface import Built, Into, Registry
-    from releasekit.ecosystems.maven import Options
+    from releasekit.ecosystems.maven import MavenOptions
     from releasekit.ecosystems.maven.discover import PomProject
     from releasekit.ecosystems.maven.pom import Pom
     from releasekit.model import Artifact, Package, PackageWarning, PlannedPackage
@@ -65,7 +65,7 @@ _REQUIREMENTS: Final = "What it asks for: https://central.sonatype.org/publish/r
 class Maven(Resource):
     """Implements `interface.Ecosystem`; its group has a task for each reactor in the making."""
 
-    def __init__(self, config: PlanConfig, options: Options, services: Services) -> None:
+    def __init__(self, config: PlanConfig, options: MavenOptions, services: Services) -> None:
         super().__init__(together=True)
         self.config = config
         self.options = options
@@ -216,12 +216,12 @@ class MavenWorkspace(Struct, frozen=True, kw_only=True):
         return {package.id: each for package, each in zip(packages, signed, strict=True)}
 
 
-def layout(_options: Options, _inputs: object) -> Layout:
+def layout(_options: MavenOptions, _inputs: object) -> Layout:
     return MavenDirectory()
 
 
 def target(
-    config: PlanConfig, options: Options, services: Services, directory: Registry | None
+    config: PlanConfig, options: MavenOptions, services: Services, directory: Registry | None
 ) -> Discovery:
     """Raises ConfigError for a registry that cannot be used."""
     ecosystem = Maven(config, options, services)
@@ -243,7 +243,7 @@ def target(
         url,
         options,
         services,
-        username=config.own(Inputs).username,
+        username=config.own(MavenInputs).username,
         state_directory=config.state_directory,
         concurrency=config.concurrency,
     )

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from releasekit.config.values import PinMode
     from releasekit.decided import Ranges
-    from releasekit.ecosystems.maven import Options
+    from releasekit.ecosystems.maven import MavenOptions
     from releasekit.ecosystems.maven.document import Element
     from releasekit.ecosystems.maven.pom import Pom
     from releasekit.git.versions import Read
@@ -64,7 +64,7 @@ class MavenVersioning(Struct, Versioning, frozen=True, dict=True):
 
     projects: Mapping[str, PomProject]
     root: Path
-    options: Options
+    options: MavenOptions
     config_file: Path
     pins: PinMode
 
@@ -172,7 +172,7 @@ class Piece(Struct, frozen=True):
 class VersionEdits:
     """The files that versions come from, and what their texts are going to be."""
 
-    def __init__(self, options: Options, config_file: Path, edits: Edits) -> None:
+    def __init__(self, options: MavenOptions, config_file: Path, edits: Edits) -> None:
         self._root = edits.root
         self._options = options
         self._config_file = config_file

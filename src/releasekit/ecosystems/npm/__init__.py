@@ -13,7 +13,7 @@ NPMJS_HOST: Final = "registry.npmjs.org"
 NPMJS: Final = f"https://{NPMJS_HOST}/"
 
 
-class Inputs(Struct, frozen=True, kw_only=True):
+class NpmInputs(Struct, frozen=True, kw_only=True):
     tag: Annotated[
         str,
         Declaration(
@@ -40,7 +40,7 @@ class Inputs(Struct, frozen=True, kw_only=True):
     ] = False
 
 
-class Options(OptionTable, frozen=True, kw_only=True):
+class NpmOptions(OptionTable, frozen=True, kw_only=True):
     ECOSYSTEM: ClassVar[str] = "npm"
 
     workspaces: Annotated[tuple[str, ...], Option("Further roots of workspaces.")] = ()
@@ -96,8 +96,8 @@ DECLARATION: Final = EcosystemDeclaration(
             "The one-time code for `approve` and `reject`, where no terminal can ask for it.",
         ),
     ),
-    inputs=Inputs,
-    options=Options,
+    inputs=NpmInputs,
+    options=NpmOptions,
     variables=ToolVariables(
         seen=(
             *(r"NODE_(ENV|OPTIONS)", r"(NPM|npm)_(CONFIG|config)_\w+", "PNPM_HOME"),

@@ -16,7 +16,7 @@ import httpx
 from releasekit import __version__
 from releasekit.config.values import Directory
 from releasekit.ecosystems.approval import Contents, Waiting
-from releasekit.ecosystems.npm import NPMJS, Inputs
+from releasekit.ecosystems.npm import NPMJS, NpmInputs
 from releasekit.ecosystems.npm.answers import ANSWERS
 from releasekit.ecosystems.npm.hidden import DECIDED, find_staged
 from releasekit.ecosystems.npm.login import authorize, make_user_login
@@ -83,7 +83,7 @@ def approval(config: PlanConfig, services: Services) -> NpmApproval:
             problem=Problem.REGISTRY_SETTINGS,
         )
     goes_to = config.registry_url("npm", default=NPMJS)
-    return NpmApproval(goes_to, services, root=config.root, inputs=config.own(Inputs))
+    return NpmApproval(goes_to, services, root=config.root, inputs=config.own(NpmInputs))
 
 
 class NpmApproval:
@@ -95,7 +95,7 @@ class NpmApproval:
         services: Services,
         *,
         root: Path,
-        inputs: Inputs,
+        inputs: NpmInputs,
         first_pause_s: float = 1.0,
     ) -> None:
         url = require_safe(registry.text, name="npm-registry", insecure=services.insecure)

@@ -19,7 +19,7 @@ from releasekit.model import Dependency, DependencyKind, Package, PackageId
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from releasekit.ecosystems.npm import Options
+    from releasekit.ecosystems.npm import NpmOptions
     from releasekit.ecosystems.npm.manifest import DeclaredDependency, NpmPackage
     from releasekit.ecosystems.npm.roots import WorkspaceFiles
 
@@ -76,7 +76,7 @@ def find_catalog_spec(catalogs: Mapping[str, Mapping[str, str]], reference: Refe
     return catalogs.get(reference.wanted, {}).get(reference.name, "")
 
 
-def find_packages(root: Path, options: Options) -> Found:
+def find_packages(root: Path, options: NpmOptions) -> Found:
     """Every named package of the workspaces, their roots included, in the order of names.
 
     Raises ConfigError when two share a name, or a directory is outside the workspace.
@@ -108,7 +108,7 @@ def find_packages(root: Path, options: Options) -> Found:
     return Found(by_name, twins, homes)
 
 
-def _refuse_missing(root: Path, options: Options, packages: Sequence[NpmPackage]) -> None:
+def _refuse_missing(root: Path, options: NpmOptions, packages: Sequence[NpmPackage]) -> None:
     """Raises MembersError for a directory that `packages` names, not by a wildcard, and that npm
     could not publish; one that says itself that it is private may be named.
     """
@@ -127,7 +127,7 @@ def _refuse_missing(root: Path, options: Options, packages: Sequence[NpmPackage]
             )
 
 
-def _find_directories(root: Path, files: WorkspaceFiles, options: Options) -> list[Path]:
+def _find_directories(root: Path, files: WorkspaceFiles, options: NpmOptions) -> list[Path]:
     members = [*files.members]
     if files.root == root:
         members += roots.parse_globs(options.packages, where="releasekit.toml: npm.packages")

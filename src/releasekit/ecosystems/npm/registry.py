@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from releasekit.aio import gather_all, uncancellable
 from releasekit.attested import Obstacle
-from releasekit.ecosystems.npm import NPMJS_HOST, Inputs, document
+from releasekit.ecosystems.npm import NPMJS_HOST, NpmInputs, document
 from releasekit.ecosystems.npm.answers import (
     ANSWERS,
     STAGES_ONLY,
@@ -82,7 +82,7 @@ class NpmRegistry:
         services: Services,
         login: Login,
         *,
-        inputs: Inputs,
+        inputs: NpmInputs,
         gate: Literal["visible", "accepted"] = "visible",
         stages: bool = False,
     ) -> None:

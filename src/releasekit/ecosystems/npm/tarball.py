@@ -73,7 +73,7 @@ def get_filename(package: Package) -> str:
     return make_filename(package.id.name, package.version)
 
 
-class Need(Struct, frozen=True):
+class BundledNeed(Struct, frozen=True):
     """What a bundled package needs at run time; `optional` where it works without it."""
 
     name: str
@@ -91,7 +91,7 @@ class Tarball(Struct, frozen=True):
     readme: str
     readme_filename: str
     names: frozenset[str]
-    bundled: Mapping[str, Sequence[Need] | None]
+    bundled: Mapping[str, Sequence[BundledNeed] | None]
 
     @property
     def shown(self) -> dict[str, Any]:
@@ -112,7 +112,7 @@ def read_tarball(file: IO[bytes], what: str) -> Tarball:
     text: bytes | None = None
     readme, readme_filename = b"", ""
     names: set[str] = set()
-    bundled: dict[str, Sequence[Need] | None] = {}
+    bundled: dict[str, Sequence[BundledNeed] | None] = {}
     bundled_bytes = needs = 0
     try:
         with opened_archive(file, max_bytes=MAX_UNPACKED_BYTES) as members:
@@ -143,20 +143,22 @@ def read_tarball(file: IO[bytes], what: str) -> Tarball:
     return Tarball(document, _decode(readme), readme_filename, frozenset(names), bundled)
 
 
-def _read_needs(text: bytes) -> Sequence[Need] | None:
+def _read_needs(text: bytes) -> Sequence[BundledNeed] | None:
     try:
         document = manifest.parse_manifest(_decode(text))
     except (ValueError, RecursionError):
         return None
     meta = table_in(document, "peerDependenciesMeta")
-    found: dict[str, Need] = {}
+    found: dict[str, BundledNeed] = {}
     for key in ("peerDependencies", "dependencies", "optionalDependencies"):
         table = table_in(document, key)
         for name in table:
             optional = key == "optionalDependencies" or (
                 key == "peerDependencies" and table_in(meta, name).get("optional") is True
             )
-            found[name] = Need(name, text_in(table, name)[: manifest.MAX_SPEC_CHARS], optional)
+            found[name] = BundledNeed(
+                name, text_in(table, name)[: manifest.MAX_SPEC_CHARS], optional
+            )
     return (*found.values(),)
 
 
@@ -256,7 +258,7 @@ def _refuse_unmet(tarball: Tarball, bundled: Collection[str], what: str) -> None
                 )
 
 
-def _find_lack(need: Need, installed: Mapping[str, str], own: str) -> str:
+def _find_lack(need: BundledNeed, installed: Mapping[str, str], own: str) -> str:
     """Why users do not get what is not in the tarball; empty where they do."""
     if need.name == own:
         return ""

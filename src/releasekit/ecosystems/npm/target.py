@@ -22,7 +22,7 @@ from releasekit.ecosystems.interface import (
     Trial,
     list_warnings,
 )
-from releasekit.ecosystems.npm import NPMJS, Inputs, discover, document, pin, tarball
+from releasekit.ecosystems.npm import NPMJS, NpmInputs, discover, document, pin, tarball
 from releasekit.ecosystems.npm.composition import NpmComposition
 from releasekit.ecosystems.npm.destination import find_named_registry, is_same_registry
 from releasekit.ecosystems.npm.directory_layout import PackumentDirectory
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from releasekit.config.config import PlanConfig
     from releasekit.ecosystems.directory import Layout
     from releasekit.ecosystems.interface import Built, Into, Registry
-    from releasekit.ecosystems.npm import Options
+    from releasekit.ecosystems.npm import NpmOptions
     from releasekit.ecosystems.npm.discover import Found
     from releasekit.ecosystems.npm.manifest import NpmPackage
     from releasekit.ecosystems.npm.roots import WorkspaceFiles
@@ -67,15 +67,15 @@ _SCANNED_WITHIN_S: Final = 45 * 60.0
 _SCAN_MIN: Final = (5, 15)
 
 
-def layout(options: Options, inputs: Inputs) -> Layout:
+def layout(options: NpmOptions, inputs: NpmInputs) -> Layout:
     return PackumentDirectory(tag=inputs.tag, url=options.directory_url or NPMJS)
 
 
 def target(
-    config: PlanConfig, options: Options, services: Services, directory: Registry | None
+    config: PlanConfig, options: NpmOptions, services: Services, directory: Registry | None
 ) -> Discovery:
     """Raises ConfigError for a tag or a registry that cannot be used."""
-    inputs = config.own(Inputs)
+    inputs = config.own(NpmInputs)
     document.check_tag(inputs.tag, where="npm-tag")
     registry = directory
     if registry is None:
@@ -92,11 +92,16 @@ def target(
 
 class NpmTarget(Target):
     def __init__(
-        self, workspace: NpmWorkspace, registry: Registry, *, config: PlanConfig, options: Options
+        self,
+        workspace: NpmWorkspace,
+        registry: Registry,
+        *,
+        config: PlanConfig,
+        options: NpmOptions,
     ) -> None:
         super().__init__(workspace, registry)
         self._workspace = workspace
-        self._given_tag = config.own(Inputs).tag
+        self._given_tag = config.own(NpmInputs).tag
         self.clients = Clients(try_out=self._try_out)
         self.composition = NpmComposition(workspace.found, workspace.packages, config.root)
         self.versioning = NpmVersioning(workspace.found, config.pin)
@@ -226,7 +231,7 @@ def describe_scans(packages: Sequence[PlannedPackage]) -> str:
 class Npm(Resource):
     """Implements `interface.Ecosystem`."""
 
-    def __init__(self, config: PlanConfig, options: Options, services: Services) -> None:
+    def __init__(self, config: PlanConfig, options: NpmOptions, services: Services) -> None:
         super().__init__()
         self.config = config
         self.options = options
@@ -251,7 +256,7 @@ class Npm(Resource):
             )
             for package in public
         }
-        is_forced = self.config.own(Inputs).force_registry
+        is_forced = self.config.own(NpmInputs).force_registry
         elsewhere = find_elsewhere(
             () if is_forced else self._list_elsewhere(found),
             self.config,

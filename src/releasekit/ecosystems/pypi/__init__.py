@@ -14,7 +14,7 @@ PYPI: Final = "https://upload.pypi.org/legacy/"
 _TEST_PYPI: Final = "https://test.pypi.org/legacy/"
 
 
-class Inputs(Struct, frozen=True, kw_only=True):
+class PyPIInputs(Struct, frozen=True, kw_only=True):
     username: Annotated[
         str,
         Declaration("The user that `pypi-token` belongs to.", "text", taken_with="lookup"),
@@ -29,7 +29,7 @@ class Inputs(Struct, frozen=True, kw_only=True):
     ] = ""
 
 
-class Options(OptionTable, frozen=True, kw_only=True):
+class PyPIOptions(OptionTable, frozen=True, kw_only=True):
     ECOSYSTEM: ClassVar[str] = "pypi"
 
     workspaces: Annotated[tuple[str, ...], Option("Further roots of uv workspaces.")] = ()
@@ -83,8 +83,8 @@ DECLARATION: Final = EcosystemDeclaration(
             "The token or password for `pypi-registry`; not needed with trusted publishing.",
         ),
     ),
-    inputs=Inputs,
-    options=Options,
+    inputs=PyPIInputs,
+    options=PyPIOptions,
     variables=ToolVariables(
         seen=(
             *(r"PIP_\w+", r"UV_\w+", r"PYENV_\w+", r"HATCH_\w+", r"SETUPTOOLS_\w+"),

@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 
 from releasekit.ecosystems.pypi import manifest
 from releasekit.ecosystems.pypi.destination import UvSettings, find_named_registry
-from releasekit.ecosystems.pypi.manifest import ECOSYSTEM, MANIFEST, Unread, is_exact
+from releasekit.ecosystems.pypi.manifest import ECOSYSTEM, MANIFEST, UnreadSetting, is_exact
 from releasekit.ecosystems.pypi.roots import (
     find_manifests,
     find_named_manifests,
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
     from pathlib import Path
 
-    from releasekit.ecosystems.pypi import Options
+    from releasekit.ecosystems.pypi import PyPIOptions
     from releasekit.ecosystems.pypi.manifest import DeclaredRequirement, PyProject, Sources
 
 
 def read_projects(
     root: Path,
-    options: Options,
+    options: PyPIOptions,
     brought: AbstractSet[str] = frozenset(),
     *,
     is_set: bool = False,
@@ -107,7 +107,9 @@ def read_projects(
     )
 
 
-def _find_version_tag(document: Mapping[str, object], project: PyProject) -> dict[str, Unread]:
+def _find_version_tag(
+    document: Mapping[str, object], project: PyProject
+) -> dict[str, UnreadSetting]:
     """What setuptools adds to the version that the manifest has.
     https://setuptools.pypa.io/en/latest/userguide/distribution.html
     """
@@ -133,7 +135,7 @@ def _find_version_tag(document: Mapping[str, object], project: PyProject) -> dic
             ):
                 what = f"{where}.{key} is {show_toml(value)}, which setuptools adds to the version"
                 cure = "Remove it, or write the whole version into project.version."
-                return {"": Unread(f"{what} {project.version} that is planned", cure)}
+                return {"": UnreadSetting(f"{what} {project.version} that is planned", cure)}
     return {}
 
 
@@ -158,7 +160,7 @@ def _find_uv_settings(root: Path, directory: Path) -> UvSettings:
 
 
 def resolve_sources(
-    by_name: Mapping[str, PyProject], root: Path, options: Options
+    by_name: Mapping[str, PyProject], root: Path, options: PyPIOptions
 ) -> dict[str, PyProject]:
     """The projects with the sources of their build requirements that ReleaseKit does not take them
     from, as `unread`.
@@ -211,7 +213,7 @@ def resolve_sources(
 
 def _find_unread_sources(
     sources: Sources, path: Path, by_name: Mapping[str, PyProject]
-) -> dict[str, Unread]:
+) -> dict[str, UnreadSetting]:
     """Where a build requirement would come from something else than its source. Sources for an
     extra or a group are not for builds.
     """
@@ -229,7 +231,7 @@ def _find_unread_sources(
             cure = f"Have {name} built here: name its directory in `packages` below [pypi]"
         elif "index" in source:
             cure += ", and `explicit` of its index: uv then asks this index before the default one"
-        found[name] = Unread(
+        found[name] = UnreadSetting(
             f"{path}: tool.uv.sources.{name} is {show_toml(source)}, and ReleaseKit takes build "
             "requirements from the workspace and from indexes that are not explicit",
             f"{cure}; or bring the built files with `dist`.",
@@ -237,7 +239,7 @@ def _find_unread_sources(
     return found
 
 
-def _read_names(root: Path, options: Options) -> set[str]:
+def _read_names(root: Path, options: PyPIOptions) -> set[str]:
     """The names of all members."""
     names = set()
     for path in find_workspace_manifests(root, options):

@@ -119,7 +119,7 @@ _OTHER_REQUIREMENTS: Final = (
 )  # fmt: skip
 
 
-class Unread(NamedTuple):
+class UnreadSetting(NamedTuple):
     """A setting of uv that ReleaseKit does not apply, in one line, and what to do about it."""
 
     what: str
@@ -175,7 +175,7 @@ class PyProject(Struct, frozen=True, kw_only=True):
     sources: Sources = field(default_factory=dict)
     limits: BuildLimits = UNLIMITED
     config_settings: Mapping[str, object] = field(default_factory=dict)
-    unread: Mapping[str, Unread] = field(default_factory=dict)
+    unread: Mapping[str, UnreadSetting] = field(default_factory=dict)
     is_inert: bool = False
     goes_to: NamedRegistry | None = None
     compiler: str = ""
@@ -189,7 +189,7 @@ class PyProject(Struct, frozen=True, kw_only=True):
         version = Version(self.version)
         return version.is_devrelease or bool(version.local)
 
-    def find_unread(self, requires: Iterable[str]) -> Unread | None:
+    def find_unread(self, requires: Iterable[str]) -> UnreadSetting | None:
         """The setting that forbids to build it in an environment with these requirements."""
         found = [_REQUIRED.match(text.strip()) for text in requires] if self.unread else []
         names = ["", *(canonicalize_name(each[0]) for each in found if each)]
@@ -565,7 +565,7 @@ def read_config_settings(
 
 def find_unread(
     settings: Mapping[str, object], path: Path, where: str, *, name: str
-) -> dict[str, Unread]:
+) -> dict[str, UnreadSetting]:
     """https://docs.astral.sh/uv/concepts/projects/config/#build-isolation"""
     for key in _OTHER_REQUIREMENTS:
         value = settings.get(key)
@@ -581,7 +581,7 @@ def find_unread(
                 "what build-system.requires names, and nothing else"
             )
             cure = "Write what the build needs into build-system.requires and drop the setting"
-            return {"": Unread(what, f"{cure}, or bring the built files with `dist`.")}
+            return {"": UnreadSetting(what, f"{cure}, or bring the built files with `dist`.")}
     return {}
 
 

@@ -21,7 +21,7 @@ from packaging.metadata import parse_email
 from releasekit.aio import gather_all, uncancellable
 from releasekit.attested import Obstacle
 from releasekit.ecosystems.preflight import RightsFound, TrustState
-from releasekit.ecosystems.pypi import Inputs, login, macaroon, simple_index
+from releasekit.ecosystems.pypi import PyPIInputs, login, macaroon, simple_index
 from releasekit.ecosystems.pypi.distribution import (
     MAX_METADATA_BYTES,
     explain_unparsable,
@@ -228,7 +228,7 @@ class PackageIndex:
     def __init__(
         self,
         goes_to: Url,
-        inputs: Inputs,
+        inputs: PyPIInputs,
         services: Services,
         *,
         trusted_publishing: TrustedPublishing,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.ecosystems.interface import Membership, Standing
-    from releasekit.ecosystems.pypi import Options
+    from releasekit.ecosystems.pypi import PyPIOptions
 
 _SEARCH: Final = Search(markers=(MANIFEST,), links=True)
 # What tells the files of a package from those of a linter, and from modules of these names.
@@ -102,7 +102,7 @@ def _refuse_foreign(directory: Path, document: Mapping[str, object]) -> None:
         )
 
 
-def find_manifests(root: Path, options: Options) -> dict[Path, Path]:
+def find_manifests(root: Path, options: PyPIOptions) -> dict[Path, Path]:
     """Every manifest of a package, with the root of its workspace."""
     where = "releasekit.toml: pypi.packages"
     named = find_members(root, options.packages, options.exclude, where=where)
@@ -117,13 +117,13 @@ def find_manifests(root: Path, options: Options) -> dict[Path, Path]:
     }
 
 
-def find_named_manifests(root: Path, options: Options) -> set[Path]:
+def find_named_manifests(root: Path, options: PyPIOptions) -> set[Path]:
     """Those whose directory stands in `options.packages` as it is, not by a wildcard."""
     plain = [pattern for pattern in options.packages if not WILDCARD.search(pattern)]
     return {follow(root / pattern / MANIFEST) for pattern in plain}
 
 
-def find_workspace_manifests(root: Path, options: Options) -> dict[Path, Path]:
+def find_workspace_manifests(root: Path, options: PyPIOptions) -> dict[Path, Path]:
     """The manifests of all members of uv workspaces, and of the workspaces' own projects, with the
     root of each workspace.
     """
@@ -139,7 +139,7 @@ def find_workspace_manifests(root: Path, options: Options) -> dict[Path, Path]:
     return found
 
 
-def find_lock_directories(root: Path, options: Options) -> dict[Path, Path]:
+def find_lock_directories(root: Path, options: PyPIOptions) -> dict[Path, Path]:
     """Every manifest, also without a package, with the directory where uv locks what it says."""
     paths = {*find_top_manifests(root, options), *find_manifests(root, options)}
     tops = find_workspace_manifests(root, options)
@@ -147,7 +147,7 @@ def find_lock_directories(root: Path, options: Options) -> dict[Path, Path]:
     return {path: members.get(path, path.parent) for path in sorted(paths)}
 
 
-def find_top_manifests(root: Path, options: Options) -> list[Path]:
+def find_top_manifests(root: Path, options: PyPIOptions) -> list[Path]:
     """The manifests of the root and of `options.workspaces`: each may be that of a workspace."""
     tops = [root] if (root / MANIFEST).is_file() else []
     where = "releasekit.toml: pypi.workspaces"

@@ -29,7 +29,7 @@ from releasekit.ecosystems.interface import (
     list_warnings,
 )
 from releasekit.ecosystems.preflight import Preflight
-from releasekit.ecosystems.pypi import PYPI, UV, Inputs, discover, manifest
+from releasekit.ecosystems.pypi import PYPI, UV, PyPIInputs, discover, manifest
 from releasekit.ecosystems.pypi.build import DIGESTS, Builder, InRepoWheels, list_tags
 from releasekit.ecosystems.pypi.composition import PyPIComposition
 from releasekit.ecosystems.pypi.directory_layout import SimpleDirectory
@@ -75,22 +75,22 @@ if TYPE_CHECKING:
     from releasekit.config.values import PinMode
     from releasekit.ecosystems.directory import Layout
     from releasekit.ecosystems.interface import Built, Into, Registry
-    from releasekit.ecosystems.pypi import Options
+    from releasekit.ecosystems.pypi import PyPIOptions
     from releasekit.ecosystems.pypi.manifest import PyProject
     from releasekit.model import Artifact, Package, PlannedPackage
 
 
-def layout(options: Options, _inputs: object) -> Layout:
+def layout(options: PyPIOptions, _inputs: object) -> Layout:
     return SimpleDirectory(options.directory_url)
 
 
 def target(
-    config: PlanConfig, options: Options, services: Services, directory: Registry | None
+    config: PlanConfig, options: PyPIOptions, services: Services, directory: Registry | None
 ) -> Discovery:
     """Raises ConfigError for an index or a registry that cannot be used."""
     registry = directory or PackageIndex(
         config.registry_url("pypi", default=PYPI),
-        config.own(Inputs),
+        config.own(PyPIInputs),
         services,
         trusted_publishing=config.trusted_publishing,
         concurrency=config.concurrency,
@@ -107,7 +107,7 @@ class PyPITarget(Target):
         registry: Registry,
         *,
         config: PlanConfig,
-        options: Options,
+        options: PyPIOptions,
         ecosystem: PyPI,
     ) -> None:
         super().__init__(workspace, registry)
@@ -203,7 +203,7 @@ class PyPITarget(Target):
 class PyPI(Resource):
     """Implements `interface.Ecosystem`; all its workspaces are built in the same environments."""
 
-    def __init__(self, config: PlanConfig, options: Options, services: Services) -> None:
+    def __init__(self, config: PlanConfig, options: PyPIOptions, services: Services) -> None:
         super().__init__()
         self._config = config
         self._options = options

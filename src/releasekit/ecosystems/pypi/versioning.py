@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from releasekit.config.values import PinMode
     from releasekit.decided import Ranges
-    from releasekit.ecosystems.pypi import Options
+    from releasekit.ecosystems.pypi import PyPIOptions
     from releasekit.ecosystems.pypi.manifest import PyProject
     from releasekit.git.versions import Read
     from releasekit.model import Package
@@ -80,7 +80,7 @@ _HATCH_OWN: Final = frozenset({"expression", "pattern", "search-paths"})
 class PyPIVersioning(Struct, Versioning, frozen=True, dict=True):
     projects: Mapping[str, PyProject]
     root: Path
-    options: Options
+    options: PyPIOptions
     pins: PinMode
 
     def read_version(self, package: Package, read: Read) -> str:

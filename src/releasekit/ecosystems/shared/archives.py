@@ -98,7 +98,7 @@ class Member(Struct, frozen=True):
             into.addfile(entry, io.BytesIO(data))
 
 
-class _Entry(tarfile.TarInfo):
+class _TarEntry(tarfile.TarInfo):
     """Refuses the headers that tarfile would read as a whole, however long they are.
 
     tarfile calls `_proc_member` for subclasses to process an entry.
@@ -132,7 +132,7 @@ class Tar(tarfile.TarFile):
     BadArchive.
     """
 
-    tarinfo = _Entry
+    tarinfo = _TarEntry
 
     def __init__(self, *args: Any, **options: Any) -> None:
         self.count = self.header_bytes = 0

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from releasekit.host.forges import Pages
     from releasekit.model import Package, PackageId
-    from releasekit.report.marks import Mark
+    from releasekit.report.marks import OutcomeMark
     from releasekit.report.remarks import Lack, Warned
 
 # https://docs.github.com/en/get-started/writing-on-github/getting-started-with-writing-and-formatting-on-github/basic-writing-and-formatting-syntax#alerts
@@ -114,7 +114,7 @@ def alert_box(alert: Alert, sentences: Sequence[str]) -> list[str]:
     return [f"> [!{alert}]", f"> {first}", *(f">\n> {other}" for other in others), ""]
 
 
-def bar_lines(counts: Sequence[tuple[Mark, int]]) -> list[str]:
+def bar_lines(counts: Sequence[tuple[OutcomeMark, int]]) -> list[str]:
     squares = bar(counts)
     return [squares, "", legend(counts), ""] if squares else []
 
@@ -131,9 +131,9 @@ def facts(commit: str, pages: Pages, run: str, others: Sequence[str]) -> list[st
 
 def graph_section(
     heading: str,
-    packages: Mapping[PackageId, tuple[str, Mark]],
+    packages: Mapping[PackageId, tuple[str, OutcomeMark]],
     edges: Mapping[PackageId, frozenset[PackageId]],
-    order: Sequence[Mark],
+    order: Sequence[OutcomeMark],
 ) -> list[str]:
     """Unfolded, in the colours of the marks; empty where no package needs another, or where even
     boxes are too many.
