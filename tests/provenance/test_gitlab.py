@@ -126,11 +126,11 @@ def test_sigstore_and_npm_accept_the_release_statement(sigstore: Sigstore) -> No
 def test_files_of_a_project_are_verified(sigstore: Sigstore) -> None:
     """R14: by its page, its CI file, the ref and the event."""
     bundle = signed(sigstore, signing.about(b"wheel"))
-    claims = signers(sigstore).verified(bundle).claims
+    claims = signers(sigstore).verify(bundle).claims
     assert (claims.repository, claims.workflow) == (PAGE, ".gitlab-ci.yml")
     assert publisher_of(bundle.certificate) == claims
     named = {"workflow": ".gitlab-ci.yml", "ref": "refs/heads/main", "event": "push"}
-    upper = signers(sigstore, f"{GITLAB}/ACME/tools/Widgets", **named).verified(bundle)
+    upper = signers(sigstore, f"{GITLAB}/ACME/tools/Widgets", **named).verify(bundle)
     assert upper.claims == claims
 
 
@@ -154,7 +154,7 @@ def test_what_another_project_has_signed_is_refused(
 ) -> None:
     bundle = signed(sigstore, signing.about(b"wheel"))
     with pytest.raises(NotVerified, match=says):
-        signers(sigstore, **asked).verified(bundle)
+        signers(sigstore, **asked).verify(bundle)
 
 
 def test_a_merge_request_has_to_be_meant(sigstore: Sigstore) -> None:
@@ -163,6 +163,6 @@ def test_a_merge_request_has_to_be_meant(sigstore: Sigstore) -> None:
     bundle = signed(sigstore, signing.about(b"wheel"))
     for ref in ("", "refs/heads/main"):
         with pytest.raises(NotVerified, match="write --event merge_request_event if that is meant"):
-            signers(sigstore, ref=ref).verified(bundle)
-    meant = signers(sigstore, event="merge_request_event").verified(bundle)
+            signers(sigstore, ref=ref).verify(bundle)
+    meant = signers(sigstore, event="merge_request_event").verify(bundle)
     assert meant.claims.event == "merge_request_event"

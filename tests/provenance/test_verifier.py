@@ -140,8 +140,8 @@ def test_what_a_job_has_signed_is_verified(sigstore: Sigstore) -> None:
     assert claims.run_url == "https://github.com/acme/widgets/actions/runs/42/attempts/1"
     assert (claims.ref, claims.event) == ("refs/heads/main", "push")
     verified = Verified(claims=claims, subjects=bundle.subjects, log_index=1)
-    assert signers(sigstore).verified(bundle) == verified
-    assert signers(sigstore, workflow="release.yml").verified(bundle) == verified
+    assert signers(sigstore).verify(bundle) == verified
+    assert signers(sigstore, workflow="release.yml").verify(bundle) == verified
 
 
 def test_proofs_of_every_shape_lead_to_the_root(sigstore: Sigstore) -> None:
@@ -454,15 +454,15 @@ def test_a_job_of_another_repository_is_refused(sigstore: Sigstore) -> None:
         official.python(sigstore, bundle)
     assert check(bundle, trust(sigstore), ISSUER).repository == "https://github.com/evil/widgets"
     with pytest.raises(NotVerified, match=r"signed in evil/widgets, not in acme/widgets"):
-        signers(sigstore).verified(bundle)
+        signers(sigstore).verify(bundle)
 
 
 def test_another_workflow_is_refused_where_one_is_named(sigstore: Sigstore) -> None:
     sigstore.become("acme/widgets", "nightly.yml")
     bundle = one(sigstore)
-    claims = signers(sigstore).verified(bundle).claims
+    claims = signers(sigstore).verify(bundle).claims
     with pytest.raises(NotVerified, match=r"nightly\.yml, not by release\.yml"):
-        signers(sigstore, workflow="release.yml").verified(bundle)
+        signers(sigstore, workflow="release.yml").verify(bundle)
     assert (claims.ref, claims.event) == ("refs/heads/main", "push")
 
 
@@ -497,7 +497,7 @@ def test_an_attestation_is_ours_where_all_of_it_fits(sigstore: Sigstore, tmp_pat
     told = json.loads(about(CONTENT))
     told["subject"].append({**told["subject"][0], "name": "other-1.0.0.tar.gz"})
     (several,) = signed(sigstore, [canonical(told)])
-    assert signers(sigstore).verified(several).covers(WHEEL, artifact(tmp_path).digests)
+    assert signers(sigstore).verify(several).covers(WHEEL, artifact(tmp_path).digests)
     assert not is_ours(several, artifact(tmp_path), job)
 
 

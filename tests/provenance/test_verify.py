@@ -27,7 +27,7 @@ from releasekit.provenance import verifier, verify_files
 from releasekit.provenance.certificate import describe_publisher
 from releasekit.provenance.job import Job
 from releasekit.provenance.statement import SLSA, Subject, canonical, slsa
-from releasekit.provenance.verify_files import address_of, bundles_of
+from releasekit.provenance.verify_files import find_attestations, parse_bundles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -727,7 +727,7 @@ def test_a_file_that_is_not_served_is_a_failure(verifying: Verifying, registry: 
     ],
 )
 def test_each_registry_is_asked_in_its_own_way(url: str, attestations: str) -> None:
-    assert str(address_of(httpx.URL(url)).attestations) == attestations
+    assert str(find_attestations(httpx.URL(url)).attestations) == attestations
 
 
 @pytest.mark.parametrize(
@@ -740,7 +740,7 @@ def test_each_registry_is_asked_in_its_own_way(url: str, attestations: str) -> N
 )
 def test_an_address_of_no_package_is_refused(url: str) -> None:
     with pytest.raises(ConfigError, match=r"; (?:write|name) "):
-        address_of(httpx.URL(url))
+        find_attestations(httpx.URL(url))
 
 
 @pytest.mark.parametrize(
@@ -759,7 +759,7 @@ def test_an_address_of_no_package_is_refused(url: str) -> None:
 )
 def test_what_holds_no_attestation_is_told(data: bytes, says: str) -> None:
     with pytest.raises(ValueError, match=says):
-        bundles_of(data)
+        parse_bundles(data)
 
 
 def test_what_lies_in_a_static_registry_is_verified(verifying: Verifying, tmp_path: Path) -> None:
@@ -860,5 +860,5 @@ def test_an_address_without_a_name_to_show_is_refused(verifying: Verifying, path
 
 
 def test_what_is_asked_of_npm_is_about_the_file_that_was_named() -> None:
-    address = address_of(httpx.URL("https://127.0.0.1/a/%40b/c%3fd%23/-/c%3fd%23-1.0.0.tgz"))
+    address = find_attestations(httpx.URL("https://127.0.0.1/a/%40b/c%3fd%23/-/c%3fd%23-1.0.0.tgz"))
     assert address.attestations.raw_path == b"/a/-/npm/v1/attestations/@b%2fc%3Fd%23@1.0.0"

@@ -27,20 +27,20 @@ from releasekit.problems import Problem, mark
 from releasekit.provenance.certificate import NotVerified
 from releasekit.provenance.verify_files import (
     ALGORITHMS,
-    Address,
-    CheckedFile,
-    Release,
-    SignedFile,
-    SignedFolder,
+    AttestationAddress,
+    FileVerdict,
+    LocalFile,
+    LocalFolder,
+    ReleaseStatements,
     Signers,
     Verified,
-    address_of,
-    bundles_in,
-    bundles_of,
-    file_at,
-    filename_of,
-    outcome,
-    unnamed,
+    count_unnamed,
+    find_attestations,
+    find_filename,
+    parse_bundles,
+    read_bundles,
+    read_file_at,
+    verify_file,
 )
 from releasekit.text.escape import log_line
 
@@ -79,7 +79,7 @@ async def run(config: Config, session: Session) -> int:
                 # Nothing is told of the first file where the last is a mistake.
                 for place in inputs.files:
                     if not isinstance(place, Path):
-                        address_of(require_safe(place.text, name="files"))
+                        find_attestations(require_safe(place.text, name="files"))
             signers = await asyncio.to_thread(
                 _load_signers, inputs, config.trust_config, session, into / "keys"
             )
@@ -179,13 +179,13 @@ class _Question(Struct, frozen=True):
             print(f"  {Problem.NOT_VERIFIED.url}", file=self.session.out, flush=True)
         return 1 if bad else 0
 
-    def _load_given(self) -> Release | None:
+    def _load_given(self) -> ReleaseStatements | None:
         """What `--bundle` names, in place of what lies elsewhere. Blocks."""
         path = self.inputs.bundle
         if path is None:
             return None
         try:
-            return self._judge(path, bundles_in(path))
+            return self._judge(path, read_bundles(path))
         except FileNotFoundError as error:
             raise PathError(f"--bundle: {path} is not there; write its path") from error
         except ValueError as error:
@@ -193,55 +193,61 @@ class _Question(Struct, frozen=True):
                 f"--bundle: {path} {error}; write the path of a file of attestations"
             ) from error
 
-    def _verify_path(self, place: Path, given: Release | None) -> list[CheckedFile]:
+    def _verify_path(self, place: Path, given: ReleaseStatements | None) -> list[FileVerdict]:
         """Blocks."""
         if not place.is_dir():
-            file = file_at(place, place.name, alone=given is not None)
-            return [outcome(file, self.signers, given or Release())]
-        folder = SignedFolder.at(place)
+            file = read_file_at(place, place.name, alone=given is not None)
+            return [verify_file(file, self.signers, given or ReleaseStatements())]
+        folder = LocalFolder.read(place)
         release = self._release(folder) if given is None else given
-        files = list(folder.files(alone=given is not None))
-        found = [outcome(each, self.signers, release) for each in files]
-        missing = [CheckedFile(name, reason=reason) for name, reason in folder.missing()]
-        if left := unnamed(release, files):
+        files = list(folder.list_files(alone=given is not None))
+        found = [verify_file(each, self.signers, release) for each in files]
+        missing = [FileVerdict(name, reason=reason) for name, reason in folder.list_missing()]
+        if left := count_unnamed(release, files):
             _say(self.session, f"not here, and not verified: {left} more of what is signed")
         return [*found, *missing, *(release.broken if given is None else ())]
 
-    def _release(self, folder: SignedFolder) -> Release:
+    def _release(self, folder: LocalFolder) -> ReleaseStatements:
         """What is said about the whole release."""
         sound: list[Verified] = []
-        broken: list[CheckedFile] = []
+        broken: list[FileVerdict] = []
         for path in folder.statements:
             try:
-                found = self._judge(path, bundles_in(path))
+                found = self._judge(path, read_bundles(path))
             except FileNotFoundError:
-                found = Release(broken=(CheckedFile(path.name, reason="it is a link to nothing"),))
+                found = ReleaseStatements(
+                    broken=(FileVerdict(path.name, reason="it is a link to nothing"),)
+                )
             except ValueError as error:
-                found = Release(broken=(CheckedFile(path.name, reason=f"it {error}"),))
+                found = ReleaseStatements(broken=(FileVerdict(path.name, reason=f"it {error}"),))
             sound += found.sound
             broken += found.broken
-        return Release(tuple(sound), tuple(broken))
+        return ReleaseStatements(tuple(sound), tuple(broken))
 
-    def _judge(self, path: Path, bundles: Sequence[Bundle]) -> Release:
+    def _judge(self, path: Path, bundles: Sequence[Bundle]) -> ReleaseStatements:
         sound, broken = [], []
         for number, each in enumerate(bundles, start=1):
             try:
-                sound.append(self.signers.verified(each))
+                sound.append(self.signers.verify(each))
             except NotVerified as error:
                 which = f"{path.name}:{number}" if len(bundles) > 1 else path.name
-                broken.append(CheckedFile(which, reason=str(error)))
-        return Release(tuple(sound), tuple(broken))
+                broken.append(FileVerdict(which, reason=str(error)))
+        return ReleaseStatements(tuple(sound), tuple(broken))
 
-    async def _verify_url(self, url: str, into: Path, given: Release | None) -> CheckedFile:
+    async def _verify_url(
+        self, url: str, into: Path, given: ReleaseStatements | None
+    ) -> FileVerdict:
         place = require_safe(url, name="files")
-        address = address_of(place) if given is None else None
-        name = filename_of(place)
+        address = find_attestations(place) if given is None else None
+        name = find_filename(place)
         try:
             digests = await self._download(place, into)
             bundles = tuple(await self._fetch_attestations(address)) if address else ()
         except (PackageError, ValueError) as error:
-            return CheckedFile(name, reason=str(error))
-        return outcome(SignedFile(name, digests, bundles), self.signers, given or Release())
+            return FileVerdict(name, reason=str(error))
+        return verify_file(
+            LocalFile(name, digests, bundles), self.signers, given or ReleaseStatements()
+        )
 
     async def _download(self, url: httpx.URL, into: Path) -> dict[str, str]:
         async def attempt() -> dict[str, str]:
@@ -264,7 +270,7 @@ class _Question(Struct, frozen=True):
         await asyncio.to_thread(into.unlink)
         return digests
 
-    async def _fetch_attestations(self, address: Address) -> list[Bundle]:
+    async def _fetch_attestations(self, address: AttestationAddress) -> list[Bundle]:
         url = address.attestations
         answer = await request_with_retry(
             self.http,
@@ -278,12 +284,12 @@ class _Question(Struct, frozen=True):
             raise NotVerified(f"there is no attestation about it at {url}")
         check(answer, str(url))
         try:
-            return await asyncio.to_thread(bundles_of, answer.content)
+            return await asyncio.to_thread(parse_bundles, answer.content)
         except ValueError as error:
             raise NotVerified(f"the answer of {url} {error}") from error
 
 
-def _outcome_line(found: CheckedFile) -> str:
+def _outcome_line(found: FileVerdict) -> str:
     verified = found.verified
     if verified is None:
         return f"FAILED {found.name}: {found.reason}{mark(Problem.NOT_VERIFIED)}"

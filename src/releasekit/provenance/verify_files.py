@@ -80,7 +80,7 @@ class Signers(Struct, frozen=True):
     def page(self) -> str:
         return f"{SERVER}/{self.repository}" if self.is_at_github else self.repository
 
-    def verified(self, bundle: Bundle) -> Verified:
+    def verify(self, bundle: Bundle) -> Verified:
         """Raises NotVerified."""
         claims = self.check(bundle)
         if bundle.predicate_type not in ABOUT_ORIGIN:
@@ -122,8 +122,8 @@ class Signers(Struct, frozen=True):
             )
 
 
-class CheckedFile(Struct, frozen=True):
-    """Of one file: `verified` is None where `reason` says why it is not."""
+class FileVerdict(Struct, frozen=True):
+    """`verified` is None where `reason` says why the file is not."""
 
     name: str
     sha256: str = ""
@@ -131,18 +131,18 @@ class CheckedFile(Struct, frozen=True):
     reason: str = ""
 
 
-class Release(Struct, frozen=True):
-    """What is said about several files: `sound` is to be believed, and each of `broken` not, for a
-    reason.
+class ReleaseStatements(Struct, frozen=True):
+    """The statements about several files: `sound` ones are to be believed, `broken` ones are not,
+    each for a reason.
     """
 
     sound: tuple[Verified, ...] = ()
-    broken: tuple[CheckedFile, ...] = ()
+    broken: tuple[FileVerdict, ...] = ()
 
 
-class SignedFile(Struct, frozen=True):
-    """`name` may have directories in it. `bundles` lie beside it, and `broken` says what is wrong
-    with something there. `sums` are what files of checksums say, by their names.
+class LocalFile(Struct, frozen=True):
+    """A file to verify. `name` may have directories in it. `bundles` lie beside it, and `broken`
+    says what is wrong with something there. `sums` are what files of checksums say, by their names.
     """
 
     name: str
@@ -156,27 +156,27 @@ class SignedFile(Struct, frozen=True):
         return self.name.rpartition("/")[2]
 
 
-def outcome(file: SignedFile, signers: Signers, release: Release) -> CheckedFile:
-    """What is beside the file has to be sound, each of it, and about the file; what is about the
-    whole release counts where nothing is beside it.
+def verify_file(file: LocalFile, signers: Signers, release: ReleaseStatements) -> FileVerdict:
+    """Everything beside the file has to be sound and about the file. Statements about the whole
+    release count if nothing is beside it.
     """
     sha256 = file.digests["sha256"]
     try:
-        return CheckedFile(file.name, sha256, _verified(file, signers, release))
+        return FileVerdict(file.name, sha256, _verify(file, signers, release))
     except NotVerified as error:
-        return CheckedFile(file.name, sha256, reason=str(error))
+        return FileVerdict(file.name, sha256, reason=str(error))
 
 
-def _verified(file: SignedFile, signers: Signers, release: Release) -> Verified:
+def _verify(file: LocalFile, signers: Signers, release: ReleaseStatements) -> Verified:
     if file.broken:
         raise NotVerified(file.broken)
     for where, sha256 in file.sums.items():
         if sha256 != file.digests["sha256"]:
             raise NotVerified(f"its sha256 is {file.digests['sha256']}, and {where} says {sha256}")
-    beside = [signers.verified(each) for each in file.bundles]
+    beside = [signers.verify(each) for each in file.bundles]
     for each in beside:
         if not each.covers(file.filename, file.digests):
-            raise NotVerified(_other(each, file, its_own=True) or _foreign(each))
+            raise NotVerified(_explain_mismatch(each, file, its_own=True) or _explain_foreign(each))
     about = [*beside, *(each for each in release.sound if each.covers(file.filename, file.digests))]
     if about:
         return about[0]
@@ -184,11 +184,11 @@ def _verified(file: SignedFile, signers: Signers, release: Release) -> Verified:
         raise NotVerified(f"{release.broken[0].name}: {release.broken[0].reason}")
     if not release.sound:
         raise NotVerified("there is no attestation about it")
-    others = filter(None, (_other(each, file) for each in release.sound))
-    raise NotVerified(next(others, "") or _foreign(*release.sound))
+    others = filter(None, (_explain_mismatch(each, file) for each in release.sound))
+    raise NotVerified(next(others, "") or _explain_foreign(*release.sound))
 
 
-def _other(verified: Verified, file: SignedFile, *, its_own: bool = False) -> str:
+def _explain_mismatch(verified: Verified, file: LocalFile, *, its_own: bool = False) -> str:
     """Whether something else was signed under its name; what is kept for this file alone,
     `its_own`, may call it by the URL of its package.
     """
@@ -205,32 +205,32 @@ def _other(verified: Verified, file: SignedFile, *, its_own: bool = False) -> st
     return ""
 
 
-def _foreign(*about: Verified) -> str:
+def _explain_foreign(*about: Verified) -> str:
     subjects = [subject for each in about for subject in each.subjects]
     more = f" and {len(subjects) - 1} more" if len(subjects) > 1 else ""
     return f"what was signed is {subjects[0].name[:200]}{more}, not this file"
 
 
-def resolved(path: Path) -> Path:
-    """Without links; blocks. Raises OSError, for a loop of links too."""
+def resolve_links(path: Path) -> Path:
+    """Return the path without links. Blocks. Raises OSError, for a loop of links too."""
     try:
         return path.resolve()
     except RuntimeError as error:  # before Python 3.13
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path)) from error
 
 
-def digests_of(path: Path) -> dict[str, str]:
+def compute_digests(path: Path) -> dict[str, str]:
     """Blocks; raises OSError."""
     hashes = {name: hashlib.new(name, usedforsecurity=False) for name in ALGORITHMS}
-    with durable.reading(resolved(path)) as file:
+    with durable.reading(resolve_links(path)) as file:
         while piece := file.read(_PIECE_BYTES):
             for each in hashes.values():
                 each.update(piece)
     return {name: each.hexdigest() for name, each in hashes.items()}
 
 
-def unnamed(release: Release, files: Iterable[SignedFile]) -> int:
-    """How many subjects of the release are not among these files."""
+def count_unnamed(release: ReleaseStatements, files: Iterable[LocalFile]) -> int:
+    """Count the subjects of the release that are not among these files."""
     digests = {digest for file in files for digest in file.digests.values()}
     subjects = [subject for each in release.sound for subject in each.subjects]
     return sum(not digests & set(subject.digests.values()) for subject in subjects)
@@ -246,18 +246,18 @@ _MAX_LINES: Final = 10 * MAX_BUNDLES
 MAX_VALUES: Final = 500_000
 
 
-def bundles_of(data: bytes) -> list[Bundle]:
+def parse_bundles(data: bytes) -> list[Bundle]:
     """All that `data` holds, unchecked. Raises ValueError that says what is wrong with it."""
     if len(data) > MAX_BYTES:
         raise ValueError(f"has more than {MAX_BYTES} bytes")
     found: list[Bundle] = []
     values = 0
-    for document in _documents(data):
-        for each in _bundles(document):
+    for document in _parse_documents(data):
+        for each in _find_bundles(document):
             if len(found) == MAX_BUNDLES:
                 raise ValueError(f"has more than {MAX_BUNDLES} attestations")
             text = canonical(each)
-            found.append(_parsed(text))
+            found.append(_parse_bundle(text))
             values += count_values(text) + count_values(found[-1].payload)
             if values > MAX_VALUES:
                 raise ValueError(f"has more than {MAX_VALUES} values in its attestations")
@@ -267,14 +267,14 @@ def bundles_of(data: bytes) -> list[Bundle]:
     return [each for each in found if each.predicate_type in ABOUT_ORIGIN] or found
 
 
-def _parsed(text: bytes) -> Bundle:
+def _parse_bundle(text: bytes) -> Bundle:
     try:
         return Bundle.parse(text)
     except ValueError as error:
         raise ValueError(f"holds an attestation that cannot be read: {error}") from error
 
 
-def _documents(data: bytes) -> Iterator[Any]:
+def _parse_documents(data: bytes) -> Iterator[Any]:
     """One, or one a line, of which the first that is wrong is the last that is read."""
     try:
         whole = parse_json(data, max_bytes=None, max_values=MAX_VALUES)
@@ -295,19 +295,19 @@ def _documents(data: bytes) -> Iterator[Any]:
             raise ValueError(f"has a line that is not JSON: {error}") from error
 
 
-def _bundles(document: Any) -> Iterator[Any]:
+def _find_bundles(document: Any) -> Iterator[Any]:
     match document:
         case {"verificationMaterial": _}:
             yield document
         case {"verification_material": _}:
-            yield _from_pep740(document)
+            yield _convert_pep740(document)
         case {"attestation_bundles": [*groups]}:
             # https://docs.pypi.org/api/integrity/
             for each in groups:
-                yield from _bundles(each)
+                yield from _find_bundles(each)
         case {"attestations": [*attestations]}:
             for each in attestations:
-                yield from _bundles(each)
+                yield from _find_bundles(each)
         case {"predicateType": kind, "bundle": bundle}:
             # npm itself signs, with its own key, that it has published the package.
             # https://github.com/npm/attestation/tree/main/specs/publish/v0.1
@@ -317,7 +317,7 @@ def _bundles(document: Any) -> Iterator[Any]:
             raise ValueError("is neither a bundle of Sigstore nor a provenance object")
 
 
-def _from_pep740(attestation: Any) -> dict[str, Any]:
+def _convert_pep740(attestation: Any) -> dict[str, Any]:
     """https://peps.python.org/pep-0740/#attestation-objects"""
     match attestation:
         case {
@@ -363,14 +363,14 @@ _TARBALLS: Final = (
 )
 
 
-class Address(Struct, frozen=True):
-    """Where something is said about a file."""
+class AttestationAddress(Struct, frozen=True):
+    """Where the attestations about a file are."""
 
     attestations: httpx.URL
     accept: str = "application/json"
 
 
-def filename_of(url: httpx.URL) -> str:
+def find_filename(url: httpx.URL) -> str:
     """Raises ConfigError for the URL of a directory."""
     if name := url.path.rpartition("/")[2]:
         return name
@@ -380,9 +380,9 @@ def filename_of(url: httpx.URL) -> str:
     )
 
 
-def address_of(url: httpx.URL) -> Address:
+def find_attestations(url: httpx.URL) -> AttestationAddress:
     """Raises ConfigError for the URL of anything but a file of a Python package or of npm's."""
-    path, filename = url.path, filename_of(url)
+    path, filename = url.path, find_filename(url)
     bare = url.copy_with(query=None, fragment=None)
     if not path.isprintable():
         raise ConfigError(
@@ -393,7 +393,7 @@ def address_of(url: httpx.URL) -> Address:
         base, name, version = (quote(match[part]) for part in ("base", "name", "version"))
         scoped = f"@{quote(match['scope'])}%2f{name}" if match["scope"] else name
         asked = f"{base}/-/npm/v1/attestations/{scoped}@{version}"
-        return Address(bare.copy_with(raw_path=asked.encode()))
+        return AttestationAddress(bare.copy_with(raw_path=asked.encode()))
     if not filename.endswith(_PYTHON):
         raise ConfigError(
             f"{bare}: is not the address of a wheel, a source distribution or an npm tarball, "
@@ -402,14 +402,14 @@ def address_of(url: httpx.URL) -> Address:
         )
     if (index := _INDEXES.get(url.host)) is None:
         # https://peps.python.org/pep-0740/#index-changes
-        return Address(bare.copy_with(path=f"{path}.provenance"))
-    name, version = _project(filename, bare)
+        return AttestationAddress(bare.copy_with(path=f"{path}.provenance"))
+    name, version = _parse_project(filename, bare)
     asked = f"/integrity/{name}/{version}/{filename}/provenance"
     of_index = bare.copy_with(host=index.partition("//")[2], path=asked)
-    return Address(of_index, "application/vnd.pypi.integrity.v1+json")
+    return AttestationAddress(of_index, "application/vnd.pypi.integrity.v1+json")
 
 
-def listed_at(path: Path) -> Path | None:
+def find_listed(path: Path) -> Path | None:
     """Where a `dir:` of npm packages has what is said about the tarball at `path`; None of a file
     that does not lie as it would in one.
     """
@@ -419,7 +419,7 @@ def listed_at(path: Path) -> Path | None:
     return None
 
 
-def _project(filename: str, url: httpx.URL) -> tuple[str, str]:
+def _parse_project(filename: str, url: httpx.URL) -> tuple[str, str]:
     try:
         if filename.endswith(".whl"):
             name, wheel_version, _, _ = parse_wheel_filename(filename)
@@ -448,7 +448,7 @@ _SUM: Final = re.compile(r"(?P<digest>[0-9A-Fa-f]{64})[ \t]+\*?(?:\./)?(?P<name>
 _MAX_SUMS_BYTES: Final = 4 * 1024 * 1024
 
 
-class SignedFolder(Struct, frozen=True):
+class LocalFolder(Struct, frozen=True):
     """`paths` are the files to verify, `statements` those with release statements, at any depth.
     `sums` maps the name of each file of checksums to what it says: a name, or a path relative to
     `root`, to SHA-256; `there` has all such names and paths.
@@ -461,9 +461,9 @@ class SignedFolder(Struct, frozen=True):
     there: frozenset[str]
 
     @classmethod
-    def at(cls, root: Path) -> SignedFolder:
+    def read(cls, root: Path) -> LocalFolder:
         """Blocks. Raises ConfigError for one without files, and for what cannot be read."""
-        everything = sorted(_below(root))
+        everything = sorted(_list_below(root))
         statements = tuple(path for path in everything if path.name == RELEASE_STATEMENT)
         sums = [path for path in everything if path.parent == root and _SUMS.fullmatch(path.name)]
         # What has such a name, and lies beside no file, is looked at like any other.
@@ -478,7 +478,7 @@ class SignedFolder(Struct, frozen=True):
         )
         return cls(root, kept, statements, {path.name: _read_sums(path) for path in sums}, there)
 
-    def files(self, *, alone: bool = False) -> Iterator[SignedFile]:
+    def list_files(self, *, alone: bool = False) -> Iterator[LocalFile]:
         """Each with what lies beside it, unless it is to be looked at `alone`."""
         said = defaultdict[str, dict[str, str]](dict)
         for where, sums in self.sums.items():
@@ -487,55 +487,55 @@ class SignedFolder(Struct, frozen=True):
         for path in self.paths:
             relative = path.relative_to(self.root).as_posix()
             sums = {**said[path.name], **said[relative]}
-            yield file_at(path, relative, alone=alone, sums=sums)
+            yield read_file_at(path, relative, alone=alone, sums=sums)
 
-    def missing(self) -> Iterator[tuple[str, str]]:
+    def list_missing(self) -> Iterator[tuple[str, str]]:
         """Name and reason, of the files that checksums name and that are not there."""
         for where, sums in self.sums.items():
             for name in sorted(sums.keys() - self.there):
                 yield name, f"it is not there, and {where} names it"
 
 
-def file_at(
+def read_file_at(
     path: Path,
     name: str,
     *,
     alone: bool = False,
     sums: Mapping[str, str] | None = None,
-) -> SignedFile:
+) -> LocalFile:
     """Blocks. Raises ConfigError for one that cannot be read."""
     bundles: list[Bundle] = []
     broken = ""
     places = [] if alone else [path.with_name(path.name + suffix) for suffix in SUFFIXES]
-    listed = None if alone else listed_at(path)
+    listed = None if alone else find_listed(path)
     for place in [*places, listed] if listed else places:
         try:
-            bundles += bundles_in(place)
+            bundles += read_bundles(place)
         except FileNotFoundError:
             continue
         except ValueError as error:
             broken = broken or f"{place.name} {error}"
     try:
-        digests = digests_of(path)
+        digests = compute_digests(path)
     except OSError as error:
         raise PathError(f"{path}: {error.strerror}; write the path of a file") from error
-    return SignedFile(name, digests, tuple(bundles), broken, sums or {})
+    return LocalFile(name, digests, tuple(bundles), broken, sums or {})
 
 
-def bundles_in(path: Path) -> list[Bundle]:
+def read_bundles(path: Path) -> list[Bundle]:
     """Blocks. Raises FileNotFoundError, and ValueError for what holds none."""
     try:
-        data = durable.read_file(resolved(path), max_bytes=MAX_BYTES)
+        data = durable.read_file(resolve_links(path), max_bytes=MAX_BYTES)
     except FileNotFoundError:
         raise
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
             raise FileNotFoundError(error.errno, error.strerror, str(path)) from error
         raise ValueError(f"cannot be read: {error.strerror}") from error
-    return bundles_of(data)
+    return parse_bundles(data)
 
 
-def _below(root: Path) -> Iterator[Path]:
+def _list_below(root: Path) -> Iterator[Path]:
     """Its files at any depth. A link counts as what it leads to, but not into directories."""
     count = 0
     pending = [root]

@@ -8,7 +8,7 @@ import pytest
 
 from releasekit.provenance import verify_files
 from releasekit.provenance.document import Document
-from releasekit.provenance.verify_files import bundles_of
+from releasekit.provenance.verify_files import parse_bundles
 from releasekit.text.json_text import count_values
 from unit.provenance import bundles
 
@@ -38,17 +38,17 @@ def test_of_a_list_with_one_item_there_is_one() -> None:
 
 def test_attestations_are_not_read_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="has more than"):
-        bundles_of(b" " * (verify_files.MAX_BYTES + 1))
+        parse_bundles(b" " * (verify_files.MAX_BYTES + 1))
 
 
 def test_the_values_and_lines_of_attestations_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """R40"""
     bundle = json.dumps(bundles.document()).encode()
-    assert len(bundles_of(bundle + b"\n\r\n" + bundle)) == 2
+    assert len(parse_bundles(bundle + b"\n\r\n" + bundle)) == 2
     monkeypatch.setattr(verify_files, "_MAX_LINES", 1)
     with pytest.raises(ValueError, match="and has more than 1 lines"):
-        bundles_of(bundle + b"\n\n" + bundle)
+        parse_bundles(bundle + b"\n\n" + bundle)
     both = b'{"attestations": [%s, %s]}' % (bundle, bundle)
     monkeypatch.setattr(verify_files, "MAX_VALUES", count_values(both))
     with pytest.raises(ValueError, match="values in its attestations"):
-        bundles_of(both)
+        parse_bundles(both)
