@@ -66,9 +66,9 @@ def main(
     declared = Declared.of(COMMANDS, ecosystems)
     trust_as_machine(os.environ)
     taken = snapshot(os.environ, {each.variable for each in declared.secrets.values()})
-    actions = open_runner(taken.environment, sys.stdout)
+    runner = open_runner(taken.environment, sys.stdout)
     # Before anything else is printed, the runner has to know what to hide.
-    credentials = Credentials(taken, mask=actions.mask)
+    credentials = Credentials(taken, mask=runner.mask)
     code, config = 1, None
     sys.excepthook = partial(_print_bug, credentials.redact)
     try:
@@ -81,23 +81,23 @@ def main(
         config = load(inputs, _here(), declared)
         what = log_line(f"ReleaseKit {__version__}: {config.mode} {config.root}")
         print(what, file=sys.stderr, flush=True)
-        code = _carry_out(config, credentials, actions, ecosystems)
+        code = _carry_out(config, credentials, runner, ecosystems)
     except ReleasekitError as error:
-        _say(error, actions, credentials)
+        _say(error, runner, credentials)
         given = sys.argv[1:] if argv is None else argv
         if _wants_summary(config, given, taken.environment):
-            _summarize(error, actions, credentials, config)
+            _summarize(error, runner, credentials, config)
         code = error.exit_code
     except KeyboardInterrupt:
         told = f"cancelled before anything was published{mark(Problem.CANCELLED)}"
         # A terminal has shown ^C, and waits behind it.
         line = "\n" if sys.stderr.isatty() else ""
         print(f"{line}error: {told}\n  Run the same command again.", file=sys.stderr)
-        actions.output("result", "cancelled")
+        runner.output("result", "cancelled")
         code = INTERRUPTED
     finally:
-        code = _untouched(code, actions)
-        _write_outputs(config, taken.environment, actions)
+        code = _untouched(code, runner)
+        _write_outputs(config, taken.environment, runner)
     return code
 
 
@@ -130,7 +130,7 @@ def _here() -> Path:
 def _carry_out(
     config: Config,
     credentials: Credentials,
-    actions: Runner,
+    runner: Runner,
     ecosystems: Mapping[str, EcosystemDeclaration],
 ) -> int:
     """Raises KeyboardInterrupt for a command that was cancelled."""
@@ -139,7 +139,7 @@ def _carry_out(
 
     from releasekit.cli.session import Session  # noqa: PLC0415
 
-    if file := OutputsFile.of_config(config, actions.ci):
+    if file := OutputsFile.of_config(config, runner.ci):
         file.forget()
     command = import_module(config.command.module)
     if not gc.isenabled():  # `start` has seen to that
@@ -150,8 +150,8 @@ def _carry_out(
     tempfile.tempdir = os.path.realpath(tempfile.gettempdir())
     session = Session(
         credentials=credentials,
-        actions=actions,
-        ci=actions.ci.with_inputs(config.forge, config.run_url),
+        runner=runner,
+        ci=runner.ci.with_inputs(config.forge, config.run_url),
         ecosystems=ecosystems,
         out=sys.stdout,
     )
@@ -162,35 +162,35 @@ def _carry_out(
     return code
 
 
-def _untouched(code: int, actions: Runner) -> int:
+def _untouched(code: int, runner: Runner) -> int:
     """`code`, or 1 in place of 0 where a build has tried to tell the runner something."""
-    told = actions.restore_files()
+    told = runner.restore_files()
     if not told:
         return code
     problem = Problem.RUNNER_FILES_WRITTEN
     for line in told:
         print(f"error: {log_line(line)}{mark(problem)}", file=sys.stderr, flush=True)
     print(f"  {problem.url}", file=sys.stderr, flush=True)
-    actions.annotate("error", [(f"ReleaseKit{mark(problem)}", log_line(line)) for line in told])
+    runner.annotate("error", [(f"ReleaseKit{mark(problem)}", log_line(line)) for line in told])
     if code == 0:
-        actions.output("result", "failure")
+        runner.output("result", "failure")
     return code or 1
 
 
-def _write_outputs(config: Config | None, environment: Mapping[str, str], actions: Runner) -> None:
+def _write_outputs(config: Config | None, environment: Mapping[str, str], runner: Runner) -> None:
     """What is in the way of them is told, and how the run went stays as it is."""
-    text = actions.outputs_text()
+    text = runner.outputs_text()
     with suppress(ConfigError):  # it was raised before
         if config is not None:
-            file = OutputsFile.of_config(config, actions.ci)
+            file = OutputsFile.of_config(config, runner.ci)
         else:
-            file = OutputsFile.of_variables(environment, _here(), actions.ci)
+            file = OutputsFile.of_variables(environment, _here(), runner.ci)
         told = file.write(text) if file and text else ""
         if told:
             print(f"warning: {log_line(told)}", file=sys.stderr)
 
 
-def _say(error: ReleasekitError, actions: Runner, credentials: Credentials) -> None:
+def _say(error: ReleasekitError, runner: Runner, credentials: Credentials) -> None:
     annotations = []
     told = told_of(error)
     for each, following in zip_longest(told, told[1:]):
@@ -205,9 +205,9 @@ def _say(error: ReleasekitError, actions: Runner, credentials: Credentials) -> N
         text = "\n".join(filter(None, (message, hint, each.problem.url)))
         annotations.append((f"ReleaseKit{mark(each.problem)}", text))
     print(f"  {error.problem.url}", file=sys.stderr, flush=True)
-    if actions.ci.is_actions:  # elsewhere they would stand in the log a second time
-        actions.annotate("error", annotations)
-    actions.output("result", "cancelled" if error.exit_code == INTERRUPTED else "failure")
+    if runner.ci.is_actions:  # elsewhere they would stand in the log a second time
+        runner.annotate("error", annotations)
+    runner.output("result", "cancelled" if error.exit_code == INTERRUPTED else "failure")
 
 
 def _wants_summary(
@@ -224,23 +224,23 @@ def _wants_summary(
 
 
 def _summarize(
-    error: ReleasekitError, actions: Runner, credentials: Credentials, config: Config | None
+    error: ReleasekitError, runner: Runner, credentials: Credentials, config: Config | None
 ) -> None:
     """What it adds to the log may fail: the error has been told there."""
-    if actions.has_summary or not actions.ci.is_actions:
+    if runner.has_summary or not runner.ci.is_actions:
         return
     from releasekit.report.summary import early_summary  # noqa: PLC0415 - for errors alone
 
     with suppress(OSError, ValueError):
-        root = config.root if config else Path(actions.ci.checkout or ".")
+        root = config.root if config else Path(runner.ci.checkout or ".")
         rows = [(redact_urls(str(each)), each.hint) for each in told_of(error)]
         text = early_summary(
             [(credentials.redact(said), credentials.redact(hint)) for said, hint in rows],
             error.problem,
-            actions.ci.origin(root),
-            published=actions.release_began,
+            runner.ci.origin(root),
+            published=runner.release_began,
         )
-        actions.summary(text)
+        runner.summary(text)
 
 
 def _print_bug(

@@ -156,7 +156,7 @@ async def _examine_workspace(config: Config, session: Session, rows: list[CheckR
         )
     with _collecting(rows):
         await asyncio.to_thread(refuse_elsewhere, config.root, config.package_filter, session)
-        session.actions.watch_files()  # build backends may have to tell versions
+        session.runner.watch_files()  # build backends may have to tell versions
         try:
             async with Group() as group:
                 config, survey, services = await open_workspace(group, config, session)
@@ -165,7 +165,7 @@ async def _examine_workspace(config: Config, session: Session, rows: list[CheckR
                 _examine_job(config, services, rows)
                 await _examine_packages(group, config, session, survey, services, rows)
         finally:
-            session.actions.restore_files(for_good=True)
+            session.runner.restore_files(for_good=True)
 
 
 async def _examine_packages(

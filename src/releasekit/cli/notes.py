@@ -66,7 +66,7 @@ async def run(config: Config, session: Session) -> int:
             except CommandFailed as error:
                 raise ConfigError(f"the history cannot be read: {error}") from error
     shown = plain(text) if session.out.isatty() else text
-    print(session.actions.log_text(shown), file=session.out)
+    print(session.runner.log_text(shown), file=session.out)
     return 0
 
 

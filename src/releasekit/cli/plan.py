@@ -40,13 +40,13 @@ async def run(config: Config, session: Session) -> int:
     seal = find_seal(session, make=False)
     history = await asyncio.to_thread(read_history, config.state_directory, seal=seal)
     history = await asyncio.to_thread(with_restored, config.state_directory, history)
-    session.actions.watch_files()  # build backends may have to tell versions
+    session.runner.watch_files()  # build backends may have to tell versions
     with Interruption(), collect(request_logger(session, verbose=config.verbose, mode=config.mode)):
         async with Group() as group:
             ready = await prepare(group, config, session, history, run_id=uuid.uuid4().hex)
             made = await refuse_unentitled(ready.plan, ready.targets, None, proving=False)
     made = session.redacted.clean(made)
-    session.actions.restore_files(for_good=True)
+    session.runner.restore_files(for_good=True)
     made = await asyncio.to_thread(with_shards, made, counts, ready.targets, history.durations)
     path = inputs.plan_file
     if path is None and session.ci.kind != "other":
@@ -56,14 +56,14 @@ async def run(config: Config, session: Session) -> int:
         if path == inputs.plan_file:
             require_free(path, "plan-file")
         write(path, report.plan_json(made, config.root))
-        session.actions.output("plan-file", str(path))
+        session.runner.output("plan-file", str(path))
     for name, value in report.plan_outputs(made, apart=config.wait > 0).items():
-        session.actions.output(name, value)
+        session.runner.output(name, value)
     if config.summary:
-        session.actions.summary(report.plan_summary(made, session.ci.origin(config.root)))
+        session.runner.summary(report.plan_summary(made, session.ci.origin(config.root)))
     if config.annotations:
         warned = [(planned.package, planned.warnings) for planned in made.packages]
-        session.actions.annotate("warning", report.warning_annotations(warned))
+        session.runner.annotate("warning", report.warning_annotations(warned))
     match inputs.format:
         case "table":
             text = fit_lines(report.plan_table(made), session.out, session.credentials.environment)

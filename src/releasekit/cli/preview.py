@@ -55,14 +55,14 @@ async def run(config: Config, session: Session) -> int:
     if directory := session.credentials.environment.get(TEMPORARY):
         path = Path(directory) / "preview.md"
         write(path, text)
-        session.actions.output("preview-file", str(path))
+        session.runner.output("preview-file", str(path))
     outputs = versions_outputs(after.view, {}, config.root)
     for name, value in {**outputs, **preview_outputs(preview)}.items():
-        session.actions.output(name, value)
+        session.runner.output(name, value)
     if config.summary:
-        session.actions.summary(text)
+        session.runner.summary(text)
     if config.annotations:
-        session.actions.annotate("warning", warning_annotations(warned))
+        session.runner.annotate("warning", warning_annotations(warned))
     print(preview_table(preview), file=session.out, flush=True)
     refuse_warned(warned, config.levels)
     return 0

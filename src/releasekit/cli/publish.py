@@ -85,7 +85,7 @@ async def run(config: Config, session: Session) -> int:
     redact = session.redacted.text
     await asyncio.to_thread(refuse_elsewhere, config.root, config.package_filter, session)
     await refuse_tracked_results(inputs.results_file, config, session)
-    session.actions.watch_files()
+    session.runner.watch_files()
     with (
         Interruption(keys=True) as interruption,
         collect(request_logger(session, verbose=config.verbose, mode=config.mode)) as book,
@@ -114,7 +114,7 @@ async def run(config: Config, session: Session) -> int:
             progress = choose_progress(
                 session.out,
                 session.credentials.environment,
-                group=session.actions.group if session.ci.kind != "other" else None,
+                group=session.runner.group if session.ci.kind != "other" else None,
                 verbose=is_verbose(config.verbose, session.ci),
                 dry_run=not config.is_uploading,
                 keys=keys_are_read(),
@@ -192,7 +192,7 @@ class Publishing(Struct, frozen=True):
             ecosystems=sorted(config.package_filter.ecosystems),
         )
         self.journal.planned(plan.pending())
-        self.session.actions.release_began = True
+        self.session.runner.release_began = True
         statement: ReleaseStatement | None = None
         results: tuple[Result, ...] | None = None
 
@@ -228,7 +228,7 @@ class Publishing(Struct, frozen=True):
             # Even if a bug ends the run, what has happened until then is put on record.
             made = told()
             progress.close()
-            self.session.actions.restore_files()  # no build is left; ours are written next
+            self.session.runner.restore_files()  # no build is left; ours are written next
             try:
                 tell(made, config.own(PublishInputs).results_file, config, self.session)
             finally:

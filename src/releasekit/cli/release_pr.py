@@ -58,13 +58,13 @@ async def run(config: Config, session: Session) -> int:
     view, changes = decided.view, edited.names(config.root)
     outputs = versions_outputs(view, changes, config.root) | release_pr_outputs(kept)
     for name, value in outputs.items():
-        session.actions.output(name, value)
+        session.runner.output(name, value)
     if config.summary:
-        session.actions.summary(f"{release_pr_summary(kept)}\n{versions_summary(view)}")
+        session.runner.summary(f"{release_pr_summary(kept)}\n{versions_summary(view)}")
     if config.annotations:
-        session.actions.annotate("warning", warning_annotations(view.warned))
+        session.runner.annotate("warning", warning_annotations(view.warned))
         if kept.operation == "edited":
-            session.actions.annotate("warning", [("release pull request", kept.words)])
+            session.runner.annotate("warning", [("release pull request", kept.words)])
     print(versions_table(view, changes, verbose=config.verbose), file=session.out)
     print(release_pr_line(kept), file=session.out, flush=True)
     return 0

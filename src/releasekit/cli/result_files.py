@@ -126,7 +126,7 @@ async def load_recorded(
 
 def tell(made: Report, results: Path | None, config: ReportConfig, session: Session) -> None:
     """Everything that outlives the run: results, outputs, summary, annotations."""
-    actions = session.actions
+    runner = session.runner
     made = session.placed(made, config.root)
     text = report.results_json(made)
     own = config.state_directory / RESULTS
@@ -136,19 +136,19 @@ def tell(made: Report, results: Path | None, config: ReportConfig, session: Sess
         if place == results:
             require_free(place, "results-file")
         write(place, text)
-    actions.output("results-file", str(path))
+    runner.output("results-file", str(path))
     found = report.outputs(made) if session.ci.is_actions else report.scalars(made)
     for name, value in found.items():
-        actions.output(name, value)
+        runner.output(name, value)
     if not session.ci.is_actions:
         say(write_beside(config.state_directory / JUNIT, report.junit(made)), session)
     if session.ci.kind == "gitlab":
         _link(made, path.with_name(PAGE), config, session)
     if config.summary:
-        actions.summary(report.summary(made))
+        runner.summary(report.summary(made))
     if config.annotations:
         for level, notes in report.notices(made):
-            actions.annotate(level, notes)
+            runner.annotate(level, notes)
     say(write_page(made, path), session)
 
 
@@ -157,7 +157,7 @@ def _link(made: Report, page: Path, config: ReportConfig, session: Session) -> N
     shown = session.ci.page_of_artifact(page)
     releases = Pages(made.forge, made.repository).releases()
     for name, url in (("report-url", shown), ("releases-url", releases)):
-        session.actions.output(name, url)
+        session.runner.output(name, url)
     links = report.job_links(made, report_url=shown, releases_url=releases)
     say(write_beside(config.state_directory / LINKS, links), session)
 

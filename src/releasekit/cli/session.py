@@ -67,7 +67,7 @@ class Session(Struct, frozen=True):
     """Whose credentials a command uses and where it prints, besides its Config."""
 
     credentials: Credentials
-    actions: Runner
+    runner: Runner
     ci: CI
     ecosystems: Mapping[str, EcosystemDeclaration]
     out: TextIO
@@ -164,11 +164,11 @@ async def open_command(
     write into files that the runner obeys is taken out at the end.
     """
     await asyncio.to_thread(refuse_elsewhere, config.root, config.package_filter, session)
-    session.actions.watch_files()
+    session.runner.watch_files()
     with Interruption(leaving):
         async with Group() as group:
             yield group
-    session.actions.restore_files(for_good=True)
+    session.runner.restore_files(for_good=True)
 
 
 def find_seal(session: Session, *, make: bool) -> Seal | None:

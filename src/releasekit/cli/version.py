@@ -39,11 +39,11 @@ async def run(config: Config, session: Session) -> int:
             await write(decided, edited, seal, rediscover(group, scope, session))
     changes = edited.names(config.root)
     for name, value in versions_outputs(view, changes, config.root).items():
-        session.actions.output(name, value)
+        session.runner.output(name, value)
     if config.summary:
-        session.actions.summary(versions_summary(view))
+        session.runner.summary(versions_summary(view))
     if config.annotations:
-        session.actions.annotate("warning", warning_annotations(view.warned))
+        session.runner.annotate("warning", warning_annotations(view.warned))
     table = versions_table(view, changes, verbose=config.verbose or bool(config.snapshot))
     print(table, file=session.out)
     refuse_warned(view.warned, config.levels)

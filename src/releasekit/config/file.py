@@ -33,7 +33,7 @@ _OF_DEPENDENCY: Final = ("on", "bump")
 _DIST: Final = "dist"
 _TABLES: Final = (
     *(_DEPENDENCIES, levels.TABLE),
-    *(TagOptions.ECOSYSTEM, AnnounceOptions.ECOSYSTEM, VersionOptions.ECOSYSTEM),
+    *(TagOptions.TABLE, AnnounceOptions.TABLE, VersionOptions.TABLE),
 )
 # What the name of a secret ends in, and of nothing else.
 _SECRET: Final = frozenset({"password", "token"})
@@ -78,16 +78,16 @@ def take_apart(document: Mapping[str, Any], where: str, declared: Declared) -> C
             given = Levels.from_table(_table(key, value, where), where)
         elif key == _DIST and isinstance(value, dict):
             dist = _dist(value, where, declared.ecosystems)
-        elif key == TagOptions.ECOSYSTEM:
+        elif key == TagOptions.TABLE:
             own = _options(TagOptions, value, where, declared)
             tagging = TagOptions.from_table(own)
             if "name" in own:
                 written.add("tag")
-        elif key == AnnounceOptions.ECOSYSTEM:
+        elif key == AnnounceOptions.TABLE:
             announcing = AnnounceOptions.from_table(
                 _options(AnnounceOptions, value, where, declared)
             )
-        elif key == VersionOptions.ECOSYSTEM:
+        elif key == VersionOptions.TABLE:
             own = _options(VersionOptions, value, where, declared)
             versioning = VersionOptions.from_table(own)
             written.update(own)
@@ -174,7 +174,7 @@ def _options(
     kind: type[OptionTable], value: object, where: str, declared: Declared
 ) -> Mapping[str, object]:
     """Its keys are checked here, whether the run is about this ecosystem or not."""
-    name = kind.ECOSYSTEM
+    name = kind.TABLE
     table = _table(name, value, where)
     known = kind.option_keys()
     for key in table:

@@ -24,11 +24,11 @@ class Option(Struct, frozen=True):
 
 
 class OptionTable(Struct, frozen=True, kw_only=True):
-    """The table of `ECOSYSTEM`, a key for each field; an empty text or list leaves its default,
-    where it is not one that `MAY_BE_EMPTY`. Its keys are known.
+    """The table called `TABLE`, with a key for each field. An empty text or list leaves its
+    default, where it is not one that `MAY_BE_EMPTY`. Its keys are known.
     """
 
-    ECOSYSTEM: ClassVar[str]
+    TABLE: ClassVar[str]
     MAY_BE_EMPTY: ClassVar[frozenset[str]] = frozenset()
 
     @classmethod
@@ -64,7 +64,7 @@ class OptionTable(Struct, frozen=True, kw_only=True):
     @classmethod
     def where(cls) -> str:
         """How messages name the table."""
-        return f"releasekit.toml: [{cls.ECOSYSTEM}]"
+        return f"releasekit.toml: [{cls.TABLE}]"
 
 
 def string(key: str, value: object) -> str:

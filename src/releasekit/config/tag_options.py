@@ -48,7 +48,7 @@ def _assets(key: str, value: object) -> tuple[str, ...]:
 
 
 class TagOptions(OptionTable, frozen=True, kw_only=True):
-    ECOSYSTEM: ClassVar[str] = "tag"
+    TABLE: ClassVar[str] = "tag"
 
     name: Annotated[
         str,
@@ -66,7 +66,7 @@ class TagOptions(OptionTable, frozen=True, kw_only=True):
 
 
 class AnnounceOptions(OptionTable, frozen=True, kw_only=True):
-    ECOSYSTEM: ClassVar[str] = "announce"
+    TABLE: ClassVar[str] = "announce"
     MAY_BE_EMPTY: ClassVar[frozenset[str]] = frozenset({"assets"})
 
     releases: Annotated[

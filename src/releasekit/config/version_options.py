@@ -147,7 +147,7 @@ def _groups(key: str, value: object) -> Mapping[str, GroupOptions]:
 
 
 class VersionOptions(OptionTable, frozen=True, kw_only=True):
-    ECOSYSTEM: ClassVar[str] = "version"
+    TABLE: ClassVar[str] = "version"
 
     changes: Annotated[
         Literal["both", "commits", "files"],

@@ -23,7 +23,7 @@ class Inputs(Struct, frozen=True, kw_only=True):
 
 
 class Options(OptionTable, frozen=True, kw_only=True):
-    ECOSYSTEM: ClassVar[str] = "bundle"
+    TABLE: ClassVar[str] = "bundle"
 
     exclude: Annotated[
         tuple[str, ...], Option("Globs of file names that stay out of every archive.")

@@ -11,7 +11,7 @@ CRATES_IO_INDEX: Final = "https://index.crates.io/"
 
 
 class CargoOptions(OptionTable, frozen=True, kw_only=True):
-    ECOSYSTEM: ClassVar[str] = "cargo"
+    TABLE: ClassVar[str] = "cargo"
 
     workspaces: Annotated[
         tuple[str, ...],

@@ -23,7 +23,7 @@ def _parse_file_name(key: str, value: object) -> str:
 
 
 class GoOptions(OptionTable, frozen=True, kw_only=True):
-    ECOSYSTEM: ClassVar[str] = "go"
+    TABLE: ClassVar[str] = "go"
 
     version: Annotated[
         str, Option("The version of every module that nothing else tells one of.")

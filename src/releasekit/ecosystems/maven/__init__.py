@@ -59,7 +59,7 @@ def _parse_checksums(key: str, value: object) -> tuple[str, ...]:
 
 
 class MavenOptions(OptionTable, frozen=True, kw_only=True):
-    ECOSYSTEM: ClassVar[str] = "maven"
+    TABLE: ClassVar[str] = "maven"
 
     reactors: Annotated[
         tuple[str, ...], Option("Directories with a pom.xml; if empty, the root.")

@@ -41,7 +41,7 @@ class NpmInputs(Struct, frozen=True, kw_only=True):
 
 
 class NpmOptions(OptionTable, frozen=True, kw_only=True):
-    ECOSYSTEM: ClassVar[str] = "npm"
+    TABLE: ClassVar[str] = "npm"
 
     workspaces: Annotated[tuple[str, ...], Option("Further roots of workspaces.")] = ()
     packages: Annotated[

@@ -30,7 +30,7 @@ class PyPIInputs(Struct, frozen=True, kw_only=True):
 
 
 class PyPIOptions(OptionTable, frozen=True, kw_only=True):
-    ECOSYSTEM: ClassVar[str] = "pypi"
+    TABLE: ClassVar[str] = "pypi"
 
     workspaces: Annotated[tuple[str, ...], Option("Further roots of uv workspaces.")] = ()
     packages: Annotated[
