@@ -1,4 +1,4 @@
-"""What the annotation of a value's field says besides its type."""
+"""Changed copies of values, and what the annotation of a field says besides its type."""
 
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Annotated, Any
