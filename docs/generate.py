@@ -28,8 +28,7 @@ from releasekit.config.inputs import Declared  # noqa: E402
 from releasekit.config.levels import WarningLevel  # noqa: E402
 from releasekit.config.tag_options import AnnounceOptions, TagOptions  # noqa: E402
 from releasekit.config.version_options import FurtherFile, GroupOptions, VersionOptions  # noqa: E402
-from releasekit.decided import Carry  # noqa: E402
-from releasekit.decided import WarningLevel as ChangeLevel  # noqa: E402
+from releasekit.decided import Carry, Level  # noqa: E402
 from releasekit.ecosystems import ECOSYSTEMS  # noqa: E402
 from releasekit.ecosystems.pypi import UV  # noqa: E402
 from releasekit.model import WarningName  # noqa: E402
@@ -52,9 +51,9 @@ TYPES: Final[dict[object, dict[str, object]]] = {
     tuple[str, ...]: STRINGS,
     Mapping[str, str]: {"type": "object", "additionalProperties": {"type": "string"}},
     Mapping[str, tuple[str, ...]]: {"type": "object", "additionalProperties": STRINGS},
-    Mapping[str, ChangeLevel]: {
+    Mapping[str, Level]: {
         "type": "object",
-        "additionalProperties": {"enum": [str(each) for each in ChangeLevel]},
+        "additionalProperties": {"enum": [str(each) for each in Level]},
     },
     Mapping[str, tuple[FurtherFile, ...]]: {
         "type": "object",
