@@ -114,7 +114,7 @@ def input_table(declared: Declared) -> Iterator[str]:
 def option_tables(declared: Declared) -> Iterator[str]:
     for title, options in _tables(declared):
         yield ""
-        yield f"### [{options.ECOSYSTEM}]: {title}"
+        yield f"### [{options.TABLE}]: {title}"
         yield ""
         yield "| Option | Default | Meaning |"
         yield "| --- | --- | --- |"
@@ -171,7 +171,7 @@ def schema(declared: Declared) -> dict[str, object]:
         **_table({str(each): choices for each in WarningName}),
     }
     for title, options in _tables(declared):
-        keys[options.ECOSYSTEM] = {
+        keys[options.TABLE] = {
             "description": f"Options for {title}.",
             **_table(
                 {
