@@ -39,7 +39,7 @@ from releasekit.errors import (
 )
 from releasekit.git.commits import Commits
 from releasekit.git.remote import HINT, NO_REMOTE_HINT, Remote
-from releasekit.host.files import find_closed, repository_of
+from releasekit.host.files import find_closed, find_top, repository_of
 from releasekit.http.identity import open_tokens
 from releasekit.plan.absent import check_absent
 from releasekit.plan.holdings import Holdings
@@ -243,7 +243,7 @@ async def _examine_packages(
 def _examine_workflows(what: str, root: Path) -> list[CheckRow]:
     """Of the jobs that publish with ReleaseKit, those whose token may certainly not push tags."""
     rows = []
-    for file, workflow in read_workflows(repository_of(root) or root, "releasekit"):
+    for file, workflow in read_workflows(find_top(root), "releasekit"):
         for name, job in list_own_jobs(workflow):
             steps = job["steps"]
             given = [table_in(step, "with") for step in steps if _is_checkout(step)]

@@ -12,7 +12,7 @@ from releasekit.errors import ConfigError
 from releasekit.fields import replace
 from releasekit.git.remote import Remote
 from releasekit.git.settings import GitSettings
-from releasekit.host.files import repository_of
+from releasekit.host.files import find_top
 from releasekit.host.scratch import closed_scratch
 from releasekit.plan.warnings import refuse_warned
 from releasekit.report.release_pr import release_pr_line, release_pr_outputs, release_pr_summary
@@ -73,7 +73,7 @@ async def run(config: Config, session: Session) -> int:
 async def _find_forge(group: Group, config: PlanConfig, session: Session) -> ForgePlace:
     """Asked before a build could change remotes. Raises ConfigError for any but a GitHub."""
     processes = await start_processes(group, config, session, ())
-    top, name = repository_of(config.root) or config.root, config.tagging.remote
+    top, name = find_top(config.root), config.tagging.remote
     remote = Remote(name, GitSettings(top, processes, session.credentials.environment))
     place = await find_forge(remote, name, session.ci, asked="release-pr")
     if place.kind != "github":

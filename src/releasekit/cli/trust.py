@@ -20,7 +20,7 @@ from releasekit.ecosystems.preflight import Publisher, TrustState
 from releasekit.errors import ConfigError, PackageError
 from releasekit.fields import replace
 from releasekit.git.remote import Remote
-from releasekit.host.files import repository_of
+from releasekit.host.files import find_top
 from releasekit.host.forges import SERVER, ForgePlace
 from releasekit.plan.make import collect_packages
 from releasekit.plan.publishers import WORKFLOWS, list_own_jobs, read_workflows
@@ -85,7 +85,7 @@ async def run(config: Config, session: Session) -> int:
         config, survey, services = await open_workspace(group, config, session)
         about = config.package_filter
         # Found before anything is built that could change it.
-        top = repository_of(config.root) or config.root
+        top = find_top(config.root)
         job, lacking = await _find_job(top, inputs, config.tagging.remote, session, services.git)
         is_here = (top / WORKFLOWS / job.workflow).is_file()
         targets = await open_targets(group, config, session, services, survey.tree)

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from releasekit.aio import Resource, uncancellable
 from releasekit.ecosystems.preflight import Preflight
 from releasekit.git.settings import GitSettings
-from releasekit.host.files import repository_of
+from releasekit.host.files import find_top
 from releasekit.scheduler.retries import PATIENT
 
 if TYPE_CHECKING:
@@ -557,8 +557,6 @@ class Services(Struct, frozen=True):
             logs,
             config.retry_policy(patience, credentials.redact),
             ci,
-            GitSettings(
-                repository_of(config.root) or config.root, processes, credentials.environment
-            ),
+            GitSettings(find_top(config.root), processes, credentials.environment),
             config.insecure_hosts,
         )

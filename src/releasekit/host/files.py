@@ -67,6 +67,11 @@ def repository_of(directory: Path) -> Path | None:
     return None
 
 
+def find_top(directory: Path) -> Path:
+    """The root of its repository; outside git, the directory itself."""
+    return repository_of(directory) or directory
+
+
 def is_in_checkout(path: Path, root: Path) -> bool:
     """Whether `path`, or what it leads to, comes with the sources of the workspace at `root`.
 

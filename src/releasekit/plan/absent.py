@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.config.locations import FILENAME
 from releasekit.ecosystems import folders
 from releasekit.errors import CommandFailed, ConfigError, PlanError, join_errors
-from releasekit.host.files import read_head, repository_of
+from releasekit.host.files import find_top, read_head
 from releasekit.plan.unlisted_packages import read_list
 from releasekit.problems import Problem
 from releasekit.report.text import few
@@ -259,7 +259,7 @@ async def _read_fates(root: Path, missing: Sequence[str], processes: Processes) 
     """
     above = {root / place for name in missing for place in map(str, PurePosixPath(name).parents)}
     # Of the repository, and of the submodules that hold others.
-    homes = {repository_of(root) or root, *above}
+    homes = {find_top(root), *above}
     found: dict[str, str] = {}
     for home in sorted(each for each in homes if (each / _MODULES).is_file()):
         for entry in (await _read_modules(home, processes)).values():

@@ -38,11 +38,11 @@ async def run(config: Config, session: Session) -> int:
     """Write what is not there yet, and say what a person does next."""
     async with open_command(config, session) as group:
         found = await survey_repository(group, config, session)
-        names = found.ecosystems if found.is_new else None
+        names = found.ecosystems if found.ground.is_new else None
         tried = await try_out(group, config, session, found.draft, names)
     found = found.leave_out(tried.draft.excluded)
     job = make_job(found, tried, session)
-    top, files = found.top, {}
+    top, files = found.ground.top, {}
     if found.is_on_github:
         files[top / WORKFLOW] = write_workflow(
             job.setups.values(),

@@ -21,7 +21,7 @@ from releasekit.git.commits import Commits
 from releasekit.git.remote import Remote
 from releasekit.git.versions import find_versions
 from releasekit.graph import reachable
-from releasekit.host.files import exists, read_text, repository_of
+from releasekit.host.files import exists, find_top, read_text
 from releasekit.host.forges import ForgePlace
 from releasekit.model import WarningName
 from releasekit.plan.make import collect_packages, with_doubt
@@ -59,21 +59,40 @@ _FROM_TAGS: Final = re.compile(
 _BETWEEN_TAGS: Final = re.compile(r"[-.+]dev|\+|dirty|snapshot", re.IGNORECASE)
 
 
+class Ground(Struct, frozen=True):
+    """What is there whatever a releasekit.toml says; `tags` are all of the repository."""
+
+    group: Group
+    given: Config
+    session: Session
+    config: Config
+    survey: Survey
+    services: Services
+    top: Path
+    tags: Mapping[str, str]
+    is_new: bool
+
+    async def take_in(self, draft: Proposal) -> Mapping[str, Target]:
+        """What discovery finds with this draft."""
+        text = write_settings(draft, self.session, ())
+        joined = join_settings(self.given, text, self.session)
+        return await open_targets(self.group, joined, self.session, self.services, self.survey.tree)
+
+    def find_tags(self, targets: Mapping[str, Target]) -> Mapping[PackageId, Mapping[str, str]]:
+        return list_own_tags(list_all(targets), self.config.root, self.top, self.tags)
+
+
 class Inventory(Struct, frozen=True, kw_only=True):
     """What `init` goes by. Packages are `chosen` to be published; others are `waiting` for a
     version, where none is chosen, or have a place in a `later` release. Versions of some come
     `from_tags`; `native` ones have wheels that PyPI refuses where one job builds them.
     """
 
-    config: Config
-    survey: Survey
+    ground: Ground
     targets: Mapping[str, Target]
-    top: Path
     place: ForgePlace | None
-    tags: Mapping[str, str]
     own_tags: Mapping[PackageId, Mapping[str, str]]
     branch: str
-    is_new: bool
     draft: Proposal
     chosen: Sequence[Package]
     waiting: Sequence[Package]
@@ -97,11 +116,22 @@ class Inventory(Struct, frozen=True, kw_only=True):
         return replace(self, chosen=chosen, from_tags=from_tags, native=native)
 
 
+class _Choice(Struct, frozen=True):
+    """Of what discovery finds, the packages to publish, and those that hardly anybody means to; and
+    what is not known of these.
+    """
+
+    targets: Mapping[str, Target]
+    chosen: Sequence[Package]
+    doubted: Sequence[Package] = ()
+    notes: Sequence[str] = ()
+
+
 async def survey_repository(group: Group, given: Config, session: Session) -> Inventory:
     """Say what cannot be read. Raises ConfigError where there is nothing to publish."""
     config, survey, services = await open_workspace(group, given, session)
     targets = await open_targets(group, config, session, services, survey.tree)
-    top = repository_of(config.root) or config.root
+    top = find_top(config.root)
     url = await Remote(config.tagging.remote, services.git).find_url()
     tags: Mapping[str, str] = {}
     commits = Commits(top, services.processes)
@@ -110,66 +140,40 @@ async def survey_repository(group: Group, given: Config, session: Session) -> In
     for line in survey.describe_unread(config.package_filter):
         say(mark_unread(line), session)
     say(survey.describe_foreign(config.root, config.package_filter), session)
-
-    async def take_in(draft: Proposal) -> Mapping[str, Target]:
-        joined = join_settings(given, write_settings(draft, session, ()), session)
-        return await open_targets(group, joined, session, services, survey.tree)
-
-    def find_tags(known: Mapping[str, Target]) -> Mapping[PackageId, Mapping[str, str]]:
-        return list_own_tags(list_all(known), config.root, top, tags)
-
-    own_tags = find_tags(targets)
-    draft = _make_draft(config, targets, find_unlisted(survey.nested, targets), own_tags)
     is_new = not config.config_file and not exists(config.root / FILENAME)
-    notes = []
-    listed = _list_places((top, config.root))
-    if is_new and draft.unlisted and not draft.meant and (tags or listed):
-        try:
-            known = await take_in(replace(draft, meant=draft.unlisted))
-        except ReleasekitError as error:
-            where = few([each.where for each in draft.unlisted], 3)
-            notes.append(f"it is unknown whether packages in {where} have tags: {error}")
-        else:
-            meant = _list_meant(draft.unlisted, known, find_tags(known), listed)
-            draft = replace(draft, meant=meant)
-    if is_new and (draft.meant or any(each.tag for each in draft.untold)):
-        targets = await take_in(draft)
-        own_tags = find_tags(targets)
-    chosen, doubted, silent = await _choose(config, targets, own_tags)
-    if doubted and not chosen:
-        # Without these, versions between two tags may be those of the next release.
-        without = replace(draft, excluded=doubted)
-        known = await take_in(without) if is_new else targets
-        others, *_ = await _choose(config, known, own_tags)
-        if others or any(is_new and it.unpublishable for it in _list_waiting(known, draft)):
-            targets, chosen = known, others
-        else:
-            chosen, doubted, silent = doubted, [], []
-    draft = replace(draft, excluded=doubted)
+    ground = Ground(group, given, session, config, survey, services, top, tags, is_new)
+    own_tags = ground.find_tags(targets)
+    draft = _make_draft(config, targets, find_unlisted(survey.nested, targets), own_tags)
+    notes: list[str] = []
+    if is_new:
+        draft, notes = await _mean_known(draft, ground)
+        if draft.meant or any(each.tag for each in draft.untold):
+            targets = await ground.take_in(draft)
+            own_tags = ground.find_tags(targets)
+    choice = await _choose(config, targets, own_tags)
+    if choice.doubted and not choice.chosen:
+        choice = await _choose_among_doubted(choice, draft, own_tags, ground)
+    targets, chosen = choice.targets, choice.chosen
+    draft = replace(draft, excluded=choice.doubted)
     waiting = _list_waiting(targets, draft)
-    if not chosen and not waiting:
+    later: list[Package] = []
+    if chosen:
+        waiting, later = [], _list_later(waiting, draft)
+    elif not waiting:
         raise ConfigError(
             f"{config.root}: there is no package to publish here: "
             + "; ".join(describe_private(list_all(targets))),
             problem=Problem.NO_PACKAGES,
         )
-    taken_in = {directory for each in draft.meant for directory in each.packages}
-    # One between two releases, as a -SNAPSHOT is, has a place in the next one.
-    later = [it for it in waiting if chosen and it.unpublishable and it.directory in taken_in]
-    waiting = [] if chosen else waiting
     branch = config.branch
     if not branch:
         branch, _ = await find_branch(commits, services.ci, config.versioning, None)
     return Inventory(
-        config=config,
-        survey=survey,
+        ground=ground,
         targets=targets,
-        top=top,
         place=ForgePlace.of_remote(url),
-        tags=tags,
         own_tags=own_tags,
         branch=branch,
-        is_new=is_new,
         draft=draft,
         chosen=chosen,
         waiting=waiting,
@@ -177,8 +181,45 @@ async def survey_repository(group: Group, given: Config, session: Session) -> In
         from_tags=await _find_tagged_only(chosen, targets, top, services),
         native=[] if config.dist else await _find_native(chosen, targets),
         ecosystems={each.id.ecosystem for each in (*chosen, *waiting, *later)},
-        notes=[*notes, *silent],
+        notes=[*notes, *choice.notes],
     )
+
+
+async def _mean_known(draft: Proposal, ground: Ground) -> tuple[Proposal, list[str]]:
+    """The draft with those meant that tags or another tool know, where it means none; and a note
+    where that cannot be told.
+    """
+    listed = _list_places((ground.top, ground.config.root))
+    if draft.meant or not draft.unlisted or not (ground.tags or listed):
+        return draft, []
+    try:
+        known = await ground.take_in(replace(draft, meant=draft.unlisted))
+    except ReleasekitError as error:
+        where = few([each.where for each in draft.unlisted], 3)
+        return draft, [f"it is unknown whether packages in {where} have tags: {error}"]
+    meant = _list_meant(draft.unlisted, known, ground.find_tags(known), listed)
+    return replace(draft, meant=meant), []
+
+
+async def _choose_among_doubted(
+    choice: _Choice, draft: Proposal, tags: Mapping[PackageId, Mapping[str, str]], ground: Ground
+) -> _Choice:
+    """Without these, versions between two tags may be those of the next release. If they are not,
+    the doubted ones are all that there is, and are meant.
+    """
+    known = choice.targets
+    if ground.is_new:
+        known = await ground.take_in(replace(draft, excluded=choice.doubted))
+    others = (await _choose(ground.config, known, tags)).chosen
+    if others or (ground.is_new and any(it.unpublishable for it in _list_waiting(known, draft))):
+        return replace(choice, targets=known, chosen=others)
+    return _Choice(choice.targets, choice.doubted)
+
+
+def _list_later(waiting: Sequence[Package], draft: Proposal) -> list[Package]:
+    """One between two releases, as a -SNAPSHOT is, has a place in the next one."""
+    taken_in = {directory for each in draft.meant for directory in each.packages}
+    return [each for each in waiting if each.unpublishable and each.directory in taken_in]
 
 
 async def _find_native(packages: Sequence[Package], targets: Mapping[str, Target]) -> list[Package]:
@@ -251,10 +292,9 @@ async def _choose(
     config: PlanConfig,
     targets: Mapping[str, Target],
     tags: Mapping[PackageId, Mapping[str, str]],
-) -> tuple[list[Package], list[Package], list[str]]:
-    """The packages to publish, and those that hardly anybody means to, unless the others need them;
-    and what is not known of these. One that has tags, or is on its registry, is meant. Raises
-    ConfigError where there is nothing at all.
+) -> _Choice:
+    """Doubted are those that hardly anybody means to publish, unless the others need them. One that
+    has tags, or is on its registry, is meant. Raises ConfigError where there is nothing at all.
     """
     found = [
         with_doubt(package, config.root)
@@ -263,23 +303,23 @@ async def _choose(
     ]
     doubted = [each for each in found if each.doubt and not tags.get(each.id)]
     answers = await ask_all(doubted, targets)
-    unsure = {each.id for each in doubted}
     silent: dict[str, PackageError] = {}
-    for package in doubted:
-        answer, is_new = answers[package.id], targets[package.id.ecosystem].preflight.is_new
+    unsure = set(answers)
+    for package, answer in answers.items():
+        is_new = targets[package.ecosystem].preflight.is_new
         if isinstance(answer, PackageError):
-            silent.setdefault(package.id.ecosystem, answer)
-        elif answer is not None or (is_new is not None and not is_new(package.id)):
-            unsure.discard(package.id)
-    needs = {each.id: {need.on for need in each.dependencies} for each in found}
-    meant = [each.id for each in found if each.id not in unsure]
-    kept = reachable(meant, lambda each: needs.get(each, ()))
+            silent.setdefault(package.ecosystem, answer)
+        elif answer is not None or (is_new is not None and not is_new(package)):
+            unsure.discard(package)
+    needs = {each.id: [need.on for need in each.dependencies] for each in found}
+    kept = reachable(needs.keys() - unsure, lambda each: needs.get(each, ()))
+    left_out = [each for each in found if each.id not in kept]
     notes = [
         f"{name}: it is unknown whether its registry has packages that are left out: {error}"
         for name, error in silent.items()
+        if left_out
     ]
-    left_out = [each for each in found if each.id not in kept]
-    return [each for each in found if each.id in kept], left_out, notes if left_out else []
+    return _Choice(targets, [each for each in found if each.id in kept], left_out, notes)
 
 
 async def _find_tagged_only(

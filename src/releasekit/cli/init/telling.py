@@ -23,13 +23,14 @@ from releasekit.report.text import few
 from releasekit.text.numbering import numbering_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from releasekit.cli.init.survey import Inventory
     from releasekit.cli.init.trial import Proposal, Tried
     from releasekit.cli.init.workflow import ReleaseJob
     from releasekit.config.declaration import EcosystemDeclaration, Setup
     from releasekit.model import Package, PackageId
+    from releasekit.plan.other_tools import Unread
     from releasekit.plan.publishers import PublishingWorkflow
 
 _FIRST: Final = """\
@@ -67,8 +68,8 @@ def describe(
     in_the_way: bool,
 ) -> Iterator[str]:
     """All that is said below the files: what is left out, what is doubtful, and what comes next."""
-    config, draft = found.config, tried.draft
-    if found.is_new:
+    config, draft = found.ground.config, tried.draft
+    if found.ground.is_new:
         yield from _describe_excluded(draft.excluded)
     else:
         yield from _describe_untold(draft)
@@ -81,17 +82,17 @@ def describe(
                 why = f"{package.id}: {package.unpublishable}"
                 yield f"{name}: nothing to publish, and so nothing written for it: {why}"
     yield from found.notes
-    if found.is_new:
-        yield from _describe_commented(draft, found.survey.ecosystems)
+    if found.ground.is_new:
+        yield from _describe_commented(draft, found.ground.survey.ecosystems)
     else:
-        yield from found.survey.describe_unlisted(config, found.targets)
+        yield from found.ground.survey.describe_unlisted(config, found.targets)
     deciding = Deciding(
         packages=found.chosen,
         branch=found.branch,
         excluded=[*config.exclude_packages, *(str(each.id) for each in draft.excluded)],
         given=config.given.keys(),
     )
-    unread = list(find_unread((found.top, config.root), deciding, config.written))
+    unread = list(find_unread((found.ground.top, config.root), deciding, config.written))
     yield from describe_unread([replace(each, refused=False) for each in unread])
     yield from describe_publishers(publishers)
     yield from _describe_plan(tried)
@@ -107,31 +108,35 @@ def describe(
         )
         .splitlines()
     )
-    steps = [
-        *(
-            f"Settle the prerelease mode of {PRE_MODE}, as said above"
-            for each in unread
-            if each.file == PRE_MODE
-        ),
-        # That of a commit between two tags goes away with the next one.
-        *(
-            ["Correct what `releasekit plan` refuses, as said above"]
-            if tried.refused and not job.between
-            else []
-        ),
-        *_describe_native(found.native),
-        *_describe_between(job.between, found),
-        *_describe_versions(found, job),
-        *(
-            f"Remove what publishes with another tool from {each.name}, as said above"
-            for each in publishers
-            if each.steps and not (in_the_way and each.name == WORKFLOW)
-        ),
-        f"Push no tag before that, which may start {WORKFLOW} as it is"
-        if in_the_way
-        else _describe_start(job.start, config.tagging.remote),
-    ]
+    steps = _describe_steps(found, tried, job, unread, publishers, in_the_way=in_the_way)
     yield from (f"{number}. {step}" for number, step in enumerate(steps, 3))
+
+
+def _describe_steps(
+    found: Inventory,
+    tried: Tried,
+    job: ReleaseJob,
+    unread: Iterable[Unread],
+    publishers: Iterable[PublishingWorkflow],
+    *,
+    in_the_way: bool,
+) -> Iterator[str]:
+    for each in unread:
+        if each.file == PRE_MODE:
+            yield f"Settle the prerelease mode of {PRE_MODE}, as said above"
+    # That of a commit between two tags goes away with the next one.
+    if tried.refused and not job.between:
+        yield "Correct what `releasekit plan` refuses, as said above"
+    yield from _describe_native(found.native)
+    yield from _describe_between(job.between, found)
+    yield from _describe_versions(found, job)
+    for workflow in publishers:
+        if workflow.steps and not (in_the_way and workflow.name == WORKFLOW):
+            yield f"Remove what publishes with another tool from {workflow.name}, as said above"
+    if in_the_way:
+        yield f"Push no tag before that, which may start {WORKFLOW} as it is"
+    else:
+        yield _describe_start(job.start, found.ground.config.tagging.remote)
 
 
 def _describe_plan(tried: Tried) -> Iterator[str]:
@@ -211,9 +216,8 @@ def _describe_native(packages: Sequence[Package]) -> Iterator[str]:
 def _describe_between(packages: Sequence[Package], found: Inventory) -> Iterator[str]:
     """What has to be done about versions of commits between two tags."""
     if packages:
-        last = [
-            _find_last_tag(each, found.tags, found.own_tags.get(each.id, {})) for each in packages
-        ]
+        tags = found.ground.tags
+        last = [_find_last_tag(it, tags, found.own_tags.get(it.id, {})) for it in packages]
         known = list(dict.fromkeys(filter(None, last)))
         count = "tag is" if len(known) == 1 else "tags are"
         told = f"The last {count} {few(known, 3)}" if known else "No tag has a version"

@@ -131,31 +131,36 @@ def _list_settings(draft: Proposal, session: Session, names: Collection[str]) ->
             yield f"    {write_list([str(package.id)])[1:-1]},  # {package.doubt or HOLDS}"
         yield "]"
     for name, ecosystem in session.ecosystems.items():
-        manifests, setup = ecosystem.manifests, ecosystem.setup
-        if manifests is None:
+        if ecosystem.manifests is None:
             continue
-        # Without releasekit.toml, the table holds what a root without a manifest takes in.
-        tables = draft.config.ecosystem_tables
-        taken_in = read_list(tables, name, manifests.workspaces)
-        written = {manifests.workspaces: taken_in} if taken_in else {}
-        own = [it for it in draft.meant if it.ecosystem == name]
-        written |= _list_beside(draft.config, manifests, own)
-        lines = [f"{key} = {write_list(values)}" for key, values in written.items()]
-        for key, line in list_commented(draft, name, manifests).items():
-            where = " in place of that line" if key in written else ""
-            lines += [f"# in no workspace, and not published without this{where}:", f"# {line}"]
-        if name in names and setup is not None and name not in draft.config.registries:
-            lines += setup.options.splitlines()
+        lines = [*_list_places(draft, name, ecosystem.manifests)]
+        if ecosystem.setup and name in names and name not in draft.config.registries:
+            lines += ecosystem.setup.options.splitlines()
         if lines:
-            yield f"[{name}]"
-            yield from lines
-        untold = [each for each in draft.untold if each.package.id.ecosystem == name]
-        if untold and (name in names or any(each.tag for each in untold)):
-            yield f"[{name}.versions]"
-            for each in untold:
-                line = f"{key_of(each, draft.config.root)} = {json.dumps(each.version)}"
-                why = "has no tag, and is not published without this"
-                yield line if each.tag else f"# {line}  # {each.package.id.name} {why}"
+            yield from (f"[{name}]", *lines)
+        yield from _list_versions(draft, name, is_chosen=name in names)
+
+
+def _list_places(draft: Proposal, name: str, manifests: Manifests) -> Iterator[str]:
+    # Without releasekit.toml, the table holds what a root without a manifest takes in.
+    taken_in = read_list(draft.config.ecosystem_tables, name, manifests.workspaces)
+    written = {manifests.workspaces: taken_in} if taken_in else {}
+    own = [it for it in draft.meant if it.ecosystem == name]
+    written |= _list_beside(draft.config, manifests, own)
+    yield from (f"{key} = {write_list(values)}" for key, values in written.items())
+    for key, line in list_commented(draft, name, manifests).items():
+        where = " in place of that line" if key in written else ""
+        yield from (f"# in no workspace, and not published without this{where}:", f"# {line}")
+
+
+def _list_versions(draft: Proposal, name: str, *, is_chosen: bool) -> Iterator[str]:
+    untold = [each for each in draft.untold if each.package.id.ecosystem == name]
+    if untold and (is_chosen or any(each.tag for each in untold)):
+        yield f"[{name}.versions]"
+        for each in untold:
+            line = f"{key_of(each, draft.config.root)} = {json.dumps(each.version)}"
+            why = "has no tag, and is not published without this"
+            yield line if each.tag else f"# {line}  # {each.package.id.name} {why}"
 
 
 def _list_beside(

@@ -116,15 +116,15 @@ def make_job(found: Inventory, tried: Tried, session: Session) -> ReleaseJob:
     native = {each.id.ecosystem for each in found.native}
     setups = {
         name: replace(
-            _add_install(setup, name, built, found.top, unbuilt),
+            _add_install(setup, name, built, found.ground.top, unbuilt),
             inputs=setup.inputs + (_DIST if name in native else ""),
         )
         for name, setup in wanted.items()
     }
-    taken = _find_taken(found.chosen, found.tags, found.own_tags)
+    taken = _find_taken(found.chosen, found.ground.tags, found.own_tags)
     between = [each for each in found.from_tags if is_between_tags(each)]
     is_apart = any(setup.pushes for setup in setups.values())
-    start = _find_start(found.chosen, [*taken, *between], found.tags, is_apart=is_apart)
+    start = _find_start(found.chosen, [*taken, *between], found.ground.tags, is_apart=is_apart)
     return ReleaseJob(setups=setups, unbuilt=unbuilt, start=start, taken=taken, between=between)
 
 
@@ -170,7 +170,7 @@ def _find_unbuilt(packages: Sequence[Package], found: Inventory) -> dict[Package
     """The packages that a script builds, and that lead to a file that git does not have, which is
     named, nor would have, once what is there is committed.
     """
-    tree, root = found.survey.tree, found.config.root
+    tree, root = found.ground.survey.tree, found.ground.config.root
     if tree.untracked is None:
         return {}
     tracked = sorted([*tree.files, *tree.untracked])

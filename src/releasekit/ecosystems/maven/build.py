@@ -34,7 +34,7 @@ from releasekit.errors import (
 )
 from releasekit.fields import replace
 from releasekit.host import durable
-from releasekit.host.files import repository_of
+from releasekit.host.files import find_top
 from releasekit.host.folder import Folder
 from releasekit.host.streams import last_lines
 from releasekit.problems import Problem
@@ -81,7 +81,7 @@ class ReactorBuilder(Struct, frozen=True):
     @property
     def _base(self) -> Path:
         """What lies in it may be part of the sources."""
-        return repository_of(self.root) or self.root
+        return find_top(self.root)
 
     @property
     def staging(self) -> Path:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.ecosystems.shared.documents import table_in, text_in
-from releasekit.host.files import exists, follow, read_parsed, repository_of
+from releasekit.host.files import exists, find_top, follow, read_parsed
 from releasekit.text.bounds import parse_toml
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class Crates:
     """Those of one repository, each read once."""
 
     def __init__(self, root: Path) -> None:
-        self._top = repository_of(root) or root
+        self._top = find_top(root)
         self._documents: dict[Path, Mapping[str, object]] = {}
         self._needs: dict[Path, list[Path]] = {}
 
