@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from itertools import compress
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -31,12 +32,12 @@ from releasekit.text.commands import spell
 from releasekit.text.escape import clip, log_line, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.cli.session import Session
     from releasekit.config.config import Config
-    from releasekit.ecosystems.interface import Registry
+    from releasekit.ecosystems.interface import Registry, Target
     from releasekit.ecosystems.preflight import Trust
     from releasekit.git.settings import GitSettings
     from releasekit.model import Package
@@ -59,6 +60,10 @@ class TrustRow(Struct, frozen=True):
     @property
     def is_trusting(self) -> bool:
         return any(each.admits(self.job) for each in self.state.publishers)
+
+    @property
+    def is_missing(self) -> bool:
+        return not (self.is_trusting or self.state.hidden)
 
     @property
     def is_to_be_added(self) -> bool:
@@ -93,34 +98,27 @@ async def run(config: Config, session: Session) -> int:
         found = collect_packages(targets, config.root, about, beside)
         chosen = about.select({each.id: each for each in found if not each.unpublishable})
         say_busy("asking registries", session)
-        trusts = {name: target.preflight.trust for name, target in targets.items()}
         rows = await gather_all(
             _find(each, trust, targets[each.id.ecosystem].registry, job)
             for each in sorted(chosen, key=lambda each: each.id)
-            if (trust := trusts[each.id.ecosystem])
+            if (trust := targets[each.id.ecosystem].preflight.trust)
         )
         if inputs.write and await _may_add(rows, job, lacking, session):
             rows = await gather_all(map(_add, rows))
-    others = {each.id.ecosystem for each in chosen if trusts[each.id.ecosystem] is None}
-    missing = [each for each in rows if not (each.is_trusting or each.state.hidden)]
-    hidden = [str(each.package.id) for each in rows if each.state.hidden and not each.is_trusting]
     heading = f"the workflow: {job}{'' if is_here else '; its file is not in this checkout'}"
-    lines = [heading, "", *_list_lines(missing if inputs.check else rows)]
-    if rows:
-        count = sum(each.is_trusting for each in rows)
-        lines.append(f"trusted by {count} of {packages(len(rows))}")
-    if inputs.check and hidden:
-        lines.append(f"not checked, since their registries tell no program: {few(hidden)}")
-    if others:
-        places = "; ".join(f"{name}: {targets[name].registry.url}" for name in sorted(others))
-        lines.append(f"without trusted publishing: {places}")
+    used = {each.id.ecosystem: targets[each.id.ecosystem] for each in chosen}
+    table = _list_lines([each for each in rows if each.is_missing or not inputs.check])
+    _print((heading, "", *table, *_sum_up(rows, used, is_check=inputs.check)), session)
+    return int(any(each.refusal or (inputs.check and each.is_missing) for each in rows))
+
+
+def _print(lines: Iterable[str], session: Session) -> None:
     environment = session.credentials.environment
     for line in lines:
         told = log_line(session.credentials.redact(line))
         # What is indented is to be copied, so no line break goes in.
         fitting = told if line.startswith(" ") else fit_lines(told, session.out, environment)
         print(fitting, file=session.out)
-    return 1 if (inputs.check and missing) or any(each.refusal for each in rows) else 0
 
 
 async def _find(package: Package, trust: Trust, registry: Registry, job: Publisher) -> TrustRow:
@@ -181,6 +179,21 @@ def _list_lines(rows: Sequence[TrustRow]) -> Iterator[str]:
         yield from (words, *own, "")
 
 
+def _sum_up(
+    rows: Sequence[TrustRow], targets: Mapping[str, Target], *, is_check: bool
+) -> Iterator[str]:
+    if rows:
+        count = sum(each.is_trusting for each in rows)
+        yield f"trusted by {count} of {packages(len(rows))}"
+    hidden = [str(each.package.id) for each in rows if not (each.is_trusting or each.is_missing)]
+    if is_check and hidden:
+        yield f"not checked, since their registries tell no program: {few(hidden)}"
+    others = [it for it in sorted(targets) if targets[it].preflight.trust is None]
+    if others:
+        places = "; ".join(f"{name}: {targets[name].registry.url}" for name in others)
+        yield f"without trusted publishing: {places}"
+
+
 async def _find_job(
     top: Path, inputs: TrustInputs, remote: str, session: Session, git: GitSettings
 ) -> tuple[Publisher, list[str]]:
@@ -191,17 +204,7 @@ async def _find_job(
     """
     url = await Remote(remote, git).find_url()
     own = session.ci.forge if session.ci.kind == "github" else None
-    place, repository = ForgePlace.of_remote(url), inputs.repository
-    if own and place and not repository and own.page.casefold() != place.page.casefold():
-        raise _make_error(
-            f"this is a job of {own.page}, but the git remote {remote} leads to {place.page}: add "
-            "--repository OWNER/NAME"
-        )
-    lacking = [] if repository or own else ["--repository OWNER/NAME"]
-    place = own or place
-    if place and not repository:
-        is_known = place.kind == "github" and place.server == SERVER
-        repository = place.repository if is_known else place.page
+    repository = inputs.repository or _name_repository(own, ForgePlace.of_remote(url), remote)
     if "://" in repository or "/" in inputs.workflow:
         raise ConfigError(
             "trust knows only repositories of github.com",
@@ -212,6 +215,34 @@ async def _find_job(
         leads = f"trust knows only repositories of github.com, and git remote {remote} is elsewhere"
         said = leads if url else f"git shows no remote {remote} here"
         raise _make_error(f"{said}: write --repository OWNER/NAME")
+    workflow, environment = _find_workflow(top, inputs)
+    lacking = {
+        "--repository OWNER/NAME": not (inputs.repository or own),
+        "--workflow FILE": not inputs.workflow,
+        # A grant without one is to any job of the workflow.
+        f"--environment {'NAME' if environment else _NONE}": not inputs.environment,
+    }
+    return Publisher(repository, workflow, environment), [*compress(lacking, lacking.values())]
+
+
+def _name_repository(own: ForgePlace | None, place: ForgePlace | None, remote: str) -> str:
+    """That of this job, else that of the git remote; by its address where it is of another forge,
+    and empty where neither is known.
+    """
+    if own and place and own.page.casefold() != place.page.casefold():
+        raise _make_error(
+            f"this is a job of {own.page}, but the git remote {remote} leads to {place.page}: add "
+            "--repository OWNER/NAME"
+        )
+    place = own or place
+    if place is None:
+        return ""
+    is_known = place.kind == "github" and place.server == SERVER
+    return place.repository if is_known else place.page
+
+
+def _find_workflow(top: Path, inputs: TrustInputs) -> tuple[str, str]:
+    """The file, and the environment of its job."""
     found = _find_workflows(top, inputs.workflow)
     if not inputs.workflow and len(found) != 1:
         told = f"{few(list(found))} publish" if found else "no workflow publishes"
@@ -225,10 +256,7 @@ async def _find_job(
         names = few([clip(visible(each), 100) or "none" for each in sorted(environments)])
         said = f"{WORKFLOWS}/{workflow}: the environment of its job is {names}"
         raise _make_error(f"{said}: write --environment NAME")
-    lacking += [] if inputs.workflow else ["--workflow FILE"]
-    # A grant without one is to any job of the workflow.
-    lacking += [] if told else [f"--environment {'NAME' if environment else _NONE}"]
-    return Publisher(repository, workflow, environment), lacking
+    return workflow, environment
 
 
 def _make_error(said: str) -> ConfigError:
