@@ -10,7 +10,7 @@ import asyncio
 import re
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from msgspec import Struct
 
@@ -58,12 +58,14 @@ from releasekit.text.commands import spell
 from releasekit.text.escape import log_line, redact_urls, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from releasekit.cli.session import Session
     from releasekit.config.config import Config, PlanConfig
+    from releasekit.config.package_filter import PackageFilter
     from releasekit.ecosystems.interface import Registry, Services, Target
     from releasekit.host.process import Processes
+    from releasekit.model import Package
     from releasekit.plan.make import Survey
 
 # What GitLab and its runner put beside them has other names.
@@ -80,6 +82,11 @@ class CheckRow(Struct, frozen=True, kw_only=True):
     hint: str = ""
     problem: Problem | None = None
     code: int = 0
+
+    @classmethod
+    def of_sentence(cls, sentence: str) -> Self:
+        said, _, hint = sentence.partition("; ")
+        return cls(said=said, hint=hint)
 
     @property
     def lines(self) -> list[str]:
@@ -190,54 +197,73 @@ async def _examine_packages(
     if len(targets) == len(present):
         with _collecting(rows), name_bad_paths(config.root):
             targets = await with_prebuilt(targets, config.dist, about, session.ecosystems)
-            unlisted = survey.describe_unlisted(config, targets)
-            unread = survey.describe_unread(about)
-            for sentence in (*unlisted, *map(mark_unread, unread)):
-                said, _, cure = sentence.partition("; ")
-                rows.append(CheckRow(said=said, hint=cure))
-            found = collect_packages(targets, config.root, about, [*unlisted, *unread])
-            if foreign := survey.describe_foreign(config.root, about):
-                said, _, where = foreign.partition("; ")
-                rows.append(CheckRow(said=said, hint=where))
-            chosen = about.select({p.id: p for p in found if not p.unpublishable})
+            chosen = _choose(config, survey, targets, rows)
             holdings = Holdings(targets, config.root, survey.tree, chosen)
             built = [package for package in chosen if not package.prebuilt]
             note = await check_absent(built, targets, holdings, config.root, services.processes)
-            if note:
-                said, _, cure = note.partition("; ")
-                rows.append(CheckRow(said=said, hint=cure))
+            rows += map(CheckRow.of_sentence, filter(None, [note]))
     for name, registry in registries.items():
-        own = [package for package in chosen if package.id.ecosystem == name]
-        if name in targets and not own:
-            there, versioning = targets[name].workspace.packages, targets[name].versioning
+        target, own = targets.get(name), [p for p in chosen if p.id.ecosystem == name]
+        if target is not None and not own:
+            there = target.workspace.packages
             # Where nothing else is published, somebody wants these to be.
-            untold = [] if chosen else [p for p in there if versioning.suggest_version(p, ())]
-            for package in (*untold, *there)[:1]:
-                leaving = "exclude-packages" if about.is_excluded(package.id) else "packages"
-                why = package.unpublishable or f"`{leaving}` leaves it out"
-                ways = f"; {spell('init')} writes those of its tags" if untold else ""
-                rows.append(
-                    CheckRow(
-                        said=f"{name}: nothing to publish",
-                        hint=f"{package.id}: {why}{ways}",
-                        code=ConfigError.exit_code if untold else 0,
-                    )
-                )
+            untold = [p for p in there if not chosen and target.versioning.suggest_version(p, ())]
+            rows += _explain_nothing(name, untold or there, about, is_to_do=bool(untold))
             if not untold:
                 continue
+        await _examine_ecosystem(name, registry, target, own, config, services, rows)
+
+
+def _choose(
+    config: PlanConfig, survey: Survey, targets: Mapping[str, Target], rows: list[CheckRow]
+) -> list[Package]:
+    about = config.package_filter
+    unlisted = survey.describe_unlisted(config, targets)
+    unread = survey.describe_unread(about)
+    rows += map(CheckRow.of_sentence, (*unlisted, *map(mark_unread, unread)))
+    found = collect_packages(targets, config.root, about, [*unlisted, *unread])
+    foreign = survey.describe_foreign(config.root, about)
+    rows += map(CheckRow.of_sentence, filter(None, [foreign]))
+    return about.select({p.id: p for p in found if not p.unpublishable})
+
+
+def _explain_nothing(
+    name: str, there: Sequence[Package], about: PackageFilter, *, is_to_do: bool
+) -> Iterator[CheckRow]:
+    for package in there[:1]:
+        leaving = "exclude-packages" if about.is_excluded(package.id) else "packages"
+        why = package.unpublishable or f"`{leaving}` leaves it out"
+        ways = f"; {spell('init')} writes those of its tags" if is_to_do else ""
+        yield CheckRow(
+            said=f"{name}: nothing to publish",
+            hint=f"{package.id}: {why}{ways}",
+            code=ConfigError.exit_code if is_to_do else 0,
+        )
+
+
+async def _examine_ecosystem(
+    name: str,
+    registry: Registry,
+    target: Target | None,
+    own: Sequence[Package],
+    config: PlanConfig,
+    services: Services,
+    rows: list[CheckRow],
+) -> None:
+    """What its `own` packages are built with, and where they go."""
+    if target is not None and own:
         with _collecting(rows):
-            if name in targets and own:
-                tool = await targets[name].find_tool(own)
-                how = f"packed by {tool}" if tool else "built elsewhere"
-                rows.append(CheckRow(said=f"{name}: {packages(len(own))}, {how}"))
-        with _collecting(rows):
-            login = registry.check_credentials()
-            rows.append(CheckRow(said=f"{name}: goes to {registry.url}; login: {login}"))
-            in_directory = isinstance(config.registries.get(name), Directory)
-            if name in targets and targets[name].builds_from_commit and not in_directory:
-                remote = str(config.ecosystem_tables.get(name, {}).get("remote", "origin"))
-                rows.append(await _examine_push(name, remote, services))
-                rows += await asyncio.to_thread(_examine_workflows, name, config.root)
+            tool = await target.find_tool(own)
+            how = f"packed by {tool}" if tool else "built elsewhere"
+            rows.append(CheckRow(said=f"{name}: {packages(len(own))}, {how}"))
+    with _collecting(rows):
+        login = registry.check_credentials()
+        rows.append(CheckRow(said=f"{name}: goes to {registry.url}; login: {login}"))
+        in_directory = isinstance(config.registries.get(name), Directory)
+        if target is not None and target.builds_from_commit and not in_directory:
+            remote = str(config.ecosystem_tables.get(name, {}).get("remote", "origin"))
+            rows.append(await _examine_push(name, remote, services))
+            rows += await asyncio.to_thread(_examine_workflows, name, config.root)
 
 
 def _examine_workflows(what: str, root: Path) -> list[CheckRow]:
