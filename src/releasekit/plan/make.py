@@ -62,6 +62,7 @@ if TYPE_CHECKING:
 
     from releasekit.config.config import PlanConfig
     from releasekit.config.declaration import EcosystemDeclaration
+    from releasekit.config.levels import Levels
     from releasekit.config.package_filter import PackageFilter
     from releasekit.ecosystems.interface import Discovery, Target, Workspace
     from releasekit.errors import PackageError
@@ -174,22 +175,10 @@ async def make_plan(
     """
     about = config.package_filter
     unread = survey.describe_unread(about)
-    if unread and config.levels.find(WarningName.UNREAD_MANIFEST) is WarningLevel.ERROR:
-        words = f"{WarningName.UNREAD_MANIFEST}: {unread[0]}"
-        hint = config.levels.find_way_out([WarningName.UNREAD_MANIFEST])
-        raise PlanError(words, hint=hint, problem=Problem.WARNING_OF_PLAN)
+    _refuse_unread(unread, config.levels)
     unlisted = survey.describe_unlisted(config, targets)
     found = collect_packages(targets, config.root, about, [*unlisted, *unread])
-    joined = with_extra(found, config.extra_edges, {*targets, *config.absent})
-    everything = {package.id: package for package in joined}
-    everything = {name: with_doubt(each, config.root) for name, each in everything.items()}
-    public, order_notes = without_soft_cycles(
-        {p.id: p for p in everything.values() if not p.unpublishable}
-    )
-    selected = about.select(public)
-    chosen = map_all(partial(without_private, everything=everything, beside=selected), selected)
-    beside = [p for p in public.values() if not about.has_ecosystem(p.id.ecosystem)]
-    ordered = [p for p in in_order([*chosen, *beside]) if about.has_ecosystem(p.id.ecosystem)]
+    everything, public, ordered, order_notes = _put_in_order(found, config, targets)
     unreleased = find_unreleased(ordered, everything, targets)
     asked = [*with_dependencies(ordered, public), *unreleased]
     checks = {
@@ -201,33 +190,17 @@ async def make_plan(
     published, unasked = await look_up_all(
         asked, targets, uploading=config.is_uploading, unnamed=unnamed
     )
-    urls = {
-        name: target.registry.url for name, target in targets.items() if about.has_ecosystem(name)
-    }
-    urls |= {
-        name: str(config.registries.get(name, survey.ecosystems[name].default_registry))
-        for name in config.absent
-    }
-    decided = [
-        plan_package(
-            package,
-            published.get(package.id),
-            history.entry(package),
-            commit=commit,
-            url=urls[package.id.ecosystem],
-            is_known=package.id in published,
-        )
-        for package in ordered
-    ]
+    urls = _find_urls(config, targets, survey)
+
+    def decide_on(
+        package: Package, shown: Published | None, entry: HistoryEntry | None
+    ) -> PlannedPackage:
+        url, is_known = urls[package.id.ecosystem], package.id in published
+        return plan_package(package, shown, entry, commit=commit, url=url, is_known=is_known)
+
+    decided = [decide_on(it, published.get(it.id), history.entry(it)) for it in ordered]
     seen = [
-        plan_package(
-            each.package,
-            each.published,
-            without_staged(history.entry(each.package)),
-            commit=commit,
-            url=urls[each.package.id.ecosystem],
-            is_known=each.package.id in published,
-        )
+        decide_on(each.package, each.published, without_staged(history.entry(each.package)))
         if each.action is Action.AWAIT and each.staged is None
         else each
         for each in await refresh_staged(decided, targets)
@@ -237,12 +210,7 @@ async def make_plan(
     foreign = refuse_left_out(
         ordered, published, about, not_to_publish=config.not_to_publish, waits=config.wait > 0
     )
-    nowhere = {
-        package.id: package
-        for package in unreleased
-        if (is_new := targets[package.id.ecosystem].preflight.is_new) is not None
-        and is_new(package.id)
-    }
+    nowhere = _find_nowhere(unreleased, targets)
     refuse_unreleased(planned, nowhere)
     planned = await asyncio.to_thread(_check_withdrawn, planned, public, published, targets)
     versions = planned_versions(public.values())
@@ -283,6 +251,56 @@ async def make_plan(
             ),
         ),
     )
+
+
+def _refuse_unread(unread: Sequence[str], levels: Levels) -> None:
+    if unread and levels.find(WarningName.UNREAD_MANIFEST) is WarningLevel.ERROR:
+        words = f"{WarningName.UNREAD_MANIFEST}: {unread[0]}"
+        hint = levels.find_way_out([WarningName.UNREAD_MANIFEST])
+        raise PlanError(words, hint=hint, problem=Problem.WARNING_OF_PLAN)
+
+
+def _put_in_order(
+    found: Sequence[Package], config: PlanConfig, targets: Mapping[str, Target]
+) -> tuple[dict[PackageId, Package], dict[PackageId, Package], list[Package], tuple[str, ...]]:
+    """All that was `found`, what of it is published, what of that this run is about, in the order
+    of publishing, and notes about this order.
+    """
+    about = config.package_filter
+    joined = with_extra(found, config.extra_edges, {*targets, *config.absent})
+    everything = {each.id: with_doubt(each, config.root) for each in joined}
+    public, notes = without_soft_cycles(
+        {p.id: p for p in everything.values() if not p.unpublishable}
+    )
+    selected = about.select(public)
+    chosen = map_all(partial(without_private, everything=everything, beside=selected), selected)
+    beside = [p for p in public.values() if not about.has_ecosystem(p.id.ecosystem)]
+    ordered = [p for p in in_order([*chosen, *beside]) if about.has_ecosystem(p.id.ecosystem)]
+    return everything, public, ordered, notes
+
+
+def _find_urls(config: PlanConfig, targets: Mapping[str, Target], survey: Survey) -> dict[str, str]:
+    """Of the registries that the run is about, also where it has no package for them."""
+    about = config.package_filter
+    present = {
+        name: target.registry.url for name, target in targets.items() if about.has_ecosystem(name)
+    }
+    return present | {
+        name: str(config.registries.get(name, survey.ecosystems[name].default_registry))
+        for name in config.absent
+    }
+
+
+def _find_nowhere(
+    unreleased: Iterable[Package], targets: Mapping[str, Target]
+) -> dict[PackageId, Package]:
+    """Those of which their registry, which was asked, has no version at all."""
+    return {
+        package.id: package
+        for package in unreleased
+        if (is_new := targets[package.id.ecosystem].preflight.is_new) is not None
+        and is_new(package.id)
+    }
 
 
 def with_doubt(package: Package, root: Path) -> Package:
@@ -638,17 +656,26 @@ def plan_package(
         reason += f", {published.withdrawal}"
     if action is Action.PUBLISH and prebuilt:
         reason += f"; {len(prebuilt)} file{'s' * (len(prebuilt) > 1)} from dist"
-    return PlannedPackage(
+    planned = PlannedPackage(
         package=package,
         action=action,
         reason=reason,
         fingerprint=fingerprint(package, url),
-        artifacts=_stored_artifacts(entry, published, action) if entry else (),
-        built_from=entry.commit if entry else "",
         published=published,
-        begun=entry is not None and entry.intent is not None,
-        claimed=entry.artifacts if entry and not entry.sealed and action is Action.PUBLISH else (),
-        staged=entry.staged if entry and entry.staged_sealed and action is Action.AWAIT else None,
+    )
+    return _with_entry(planned, entry) if entry else planned
+
+
+def _with_entry(planned: PlannedPackage, entry: HistoryEntry) -> PlannedPackage:
+    is_built_again = planned.action is Action.PUBLISH and not entry.sealed
+    is_staged = planned.action is Action.AWAIT and entry.staged_sealed
+    return replace(
+        planned,
+        artifacts=_stored_artifacts(entry, planned.published, planned.action),
+        built_from=entry.commit,
+        begun=entry.intent is not None,
+        claimed=entry.artifacts if is_built_again else (),
+        staged=entry.staged if is_staged else None,
     )
 
 
