@@ -1,6 +1,6 @@
 """The values that flow from discovery to the report: frozen, free of effects, shared by all."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
@@ -84,6 +84,11 @@ class Artifact(Struct, frozen=True, kw_only=True):
     @property
     def sha256(self) -> str:
         return self.digests["sha256"]
+
+
+def map_digests(artifacts: Iterable[Artifact]) -> dict[str, str]:
+    """The sha256 of each, by filename."""
+    return {artifact.filename: artifact.sha256 for artifact in artifacts}
 
 
 class Package(Struct, frozen=True, kw_only=True):

@@ -7,7 +7,9 @@ from mutation import always, change, mutants, never, without
 DECISION = mutants(
     "plan/decision",
     {
-        "what is there in part counts as there": always("decide", "published.complete"),
+        "what is there in part counts as there": always(
+            "_decide_without_dist", "published.complete"
+        ),
         "an upload begun elsewhere binds": without("_binds", "entry.intent.registry != ..."),
         "bytes of other sources are sent": (
             without("_at_hand", "entry.commit == commit"),
@@ -259,7 +261,7 @@ LIFE = mutants(
             "PackageRun.waiting", "self.planned.action not in _NEVER_SENT", "True"
         ),
         "what waits for all builds blocks what waits for them too": never(
-            "results_of", "found.outcome is Outcome.BLOCKED and not blockers"
+            "results_of", "not blockers"
         ),
         "cancelled dependencies block": change(
             "results_of", "ended[on].outcome in BLOCKING", "not ended[on].outcome.done"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from releasekit.model import SENT, Action, Artifact, Published
+from releasekit.model import SENT, Action, Artifact, Published, map_digests
 from releasekit.report.text import few
 from releasekit.state.quarantine import is_intact
 
@@ -78,15 +78,9 @@ def decide(
     Bytes whose upload there had begun bind the run: with another build of the same version, the
     release could end up half one and half the other.
     """
-    action, reason = Action.PUBLISH, "not on the registry" if published is None else "partly there"
     if entry is not None and _awaits(entry, published, url):
         return Action.AWAIT, "staged by an earlier run; waits for approval"
-    if entry is not None and entry.intent is not None and _binds(entry, published, url):
-        action, reason = _resumed(published, entry, entry.intent, commit)
-    elif published is not None and published.complete:
-        action, reason = Action.KEEP, "on the registry already"
-    if action is Action.KEEP and published is not None and published.lacks:
-        action, reason = _kept_without(published, entry, reason)
+    action, reason = _decide_without_dist(published, entry, commit, url)
     if action not in {Action.KEEP, Action.PUBLISH}:
         return action, reason
     given = compare(prebuilt, published)
@@ -99,6 +93,19 @@ def decide(
             return Action.UPLOAD, "built by an earlier run"
         if not entry.sealed:
             return action, f"{reason}; {_AGAIN}"
+    return action, reason
+
+
+def _decide_without_dist(
+    published: Published | None, entry: HistoryEntry | None, commit: str, url: str
+) -> tuple[Action, str]:
+    action, reason = Action.PUBLISH, "not on the registry" if published is None else "partly there"
+    if entry is not None and entry.intent is not None and _binds(entry, published, url):
+        action, reason = _resumed(published, entry, entry.intent, commit)
+    elif published is not None and published.complete:
+        action, reason = Action.KEEP, "on the registry already"
+    if action is Action.KEEP and published is not None and published.lacks:
+        return _kept_without(published, entry, reason)
     return action, reason
 
 
@@ -116,8 +123,7 @@ def _resumed(
 ) -> tuple[Action, str]:
     """What to do about a package whose upload an earlier run had begun."""
     complete = published is not None and published.complete
-    ours = {artifact.filename: artifact.sha256 for artifact in entry.artifacts}
-    if ours != intent.digests and not entry.again:
+    if map_digests(entry.artifacts) != intent.digests and not entry.again:
         if complete:
             return Action.KEEP, "on the registry already"
         return Action.REFUSE, GONE
@@ -155,7 +161,7 @@ def _at_hand(entry: HistoryEntry, prebuilt: Sequence[Artifact], commit: str) -> 
     """Whether an earlier run has built this very release, with these files from elsewhere and no
     others.
     """
-    stored = {artifact.filename: artifact.sha256 for artifact in entry.artifacts}
+    stored = map_digests(entry.artifacts)
     return (
         entry.sealed
         and entry.commit == commit

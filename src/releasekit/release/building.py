@@ -11,6 +11,7 @@ from releasekit.ecosystems.shared.archives import member_names
 from releasekit.ecosystems.shared.artifacts import no_place
 from releasekit.errors import BuildFailed, DigestMismatch, PackageError, PathError
 from releasekit.host.artifact_reader import open_artifact
+from releasekit.model import map_digests
 from releasekit.plan.decision import UNVOUCHED, compare, mismatch
 from releasekit.plan.make import pin_manifest
 from releasekit.problems import Problem
@@ -118,9 +119,8 @@ def _find_conflict(run: PackageRun, built: Sequence[Artifact]) -> PackageError |
     there = compare(built, planned.published).differing
     if there:
         return DigestMismatch(mismatch(built, planned.published, there[0], way_out=UNVOUCHED))
-    before = {artifact.filename: artifact.sha256 for artifact in planned.claimed}
-    now = {artifact.filename: artifact.sha256 for artifact in built}
-    run.note = "built again, the same" if before == now else "built again, with other bytes"
+    is_same = map_digests(planned.claimed) == map_digests(built)
+    run.note = "built again, the same" if is_same else "built again, with other bytes"
     return None
 
 

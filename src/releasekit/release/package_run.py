@@ -37,7 +37,7 @@ from releasekit.scheduler.frontier import BLOCKING
 from releasekit.text.commands import spell
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from releasekit.config.values import StageMode
 
@@ -244,33 +244,43 @@ def outcome_of(run: PackageRun, blockers: Blockers, ending: Ending) -> tuple[Out
     if run.error is not None and (run.conflict or run.planned.action is Action.REFUSE):
         return Outcome.FAILED, str(run.error)
     if run.staged is not None:
-        reasons = [_ACCEPTED, run.may_only_stage]
-        if run.planned.staged is not None:
-            reasons = [run.planned.reason]
-        if not run.staged.id:
-            reasons.append(_NOT_COMPARED)
-        return Outcome.STAGED, "; ".join(filter(None, reasons))
+        return Outcome.STAGED, _describe_staged(run, run.staged)
     if run.unconfirmed:
         reason = run.ambiguity or "accepted, but not seen on the registry before the run ended"
         return Outcome.UNKNOWN, str(run.error) if run.error else reason
     if blockers:
-        failed = [str(on) for on, how in blockers if how == Outcome.FAILED]
-        needs = [
-            f"needs {on}, which {became(how)}" for on, how in blockers if how != Outcome.FAILED
-        ]
-        needs += [f"needs {few(failed)}, which failed"] if failed else []
-        return Outcome.BLOCKED, ", ".join(needs)
+        return Outcome.BLOCKED, ", ".join(_describe_needs(blockers))
     if run.error is not None:
         # A release of which a part is out for good is not one of which nothing is.
         partly = f"; {few(run.there)} of it is on the registry" if run.there else ""
         return Outcome.FAILED, f"{run.error}{partly}"
-    if ending[0] is not Outcome.WOULD_PUBLISH:
-        return (ending[0], f"{ending[1]}; {_BUILT}") if run.waiting else ending
+    if ending[0] is Outcome.WOULD_PUBLISH:
+        return Outcome.WOULD_PUBLISH, _describe_dry_run(run)
+    return (ending[0], f"{ending[1]}; {_BUILT}") if run.waiting else ending
+
+
+def _describe_staged(run: PackageRun, staged: Staged) -> str:
+    here = [_ACCEPTED, run.may_only_stage]
+    reasons = here if run.planned.staged is None else [run.planned.reason]
+    return "; ".join(filter(None, [*reasons, "" if staged.id else _NOT_COMPARED]))
+
+
+def _describe_needs(blockers: Blockers) -> Iterator[str]:
+    failed = []
+    for on, how in blockers:
+        if how == Outcome.FAILED:
+            failed.append(str(on))
+        else:
+            yield f"needs {on}, which {became(how)}"
+    if failed:
+        yield f"needs {few(failed)}, which failed"
+
+
+def _describe_dry_run(run: PackageRun) -> str:
     if run.postponed and not run.artifacts:
-        return Outcome.WOULD_PUBLISH, run.postponed
+        return run.postponed
     reason = _WOULD_BE_STAGED if run.stages else DRY_RUN[1]
-    known = "" if run.planned.reason != UNKNOWN else f"; {UNKNOWN}"
-    return Outcome.WOULD_PUBLISH, f"{reason}{known}"
+    return f"{reason}; {UNKNOWN}" if run.planned.reason == UNKNOWN else reason
 
 
 def _seen(run: PackageRun) -> Ending:
@@ -298,39 +308,47 @@ def results_of(
     ended_alike: set[PackageId] = set()
     for package, run in runs.items():
         absent = {on for on in edges[package] if ended[on].outcome in BLOCKING} - ended_alike
-        blockers = sorted(
-            [(on, _how(ended[on], causes.get(on, ()))) for on in absent]
-            + [(on, str(Outcome.STAGED)) for on in run.held_by]
-            + list(run.lacks.items())
-        )
-        waits = all(on in held for on, _ in blockers)
+        why = ((on, _how(ended[on], causes.get(on, ()))) for on in absent)
+        staged = dict.fromkeys(run.held_by, str(Outcome.STAGED))
+        blockers = sorted([*why, *staged.items(), *run.lacks.items()])
+        waits = held.issuperset(on for on, _ in blockers)
         # A build that was to make several packages has one error for all of them.
         shares = any(runs[on].error is run.error for on in absent)
         fails = run.error is not None and (waits or (run.failed_by_itself and not shares))
         found = result_of(run, () if fails else blockers, ending)
-        if found.outcome is Outcome.STAGED or (found.outcome is Outcome.BLOCKED and waits):
+        if found.outcome is Outcome.STAGED:
             held.add(package)
-        if found.outcome is Outcome.BLOCKED and not blockers:
-            found = replace(found, hint=_HELD)
-            ended_alike.add(package)
-        ended[package] = found
-        if found.outcome is Outcome.BLOCKED:
+        elif found.outcome is Outcome.BLOCKED:
+            if waits:
+                held.add(package)
+            if not blockers:
+                found = replace(found, hint=_HELD)
+                ended_alike.add(package)
             # In the end, however many others that are blocked lie in between.
             causes[package] = {*run.held_by, *run.lacks}.union(
                 *(causes.get(on, {on}) for on in absent)
             )
-    waiting = awaiting_approval(tuple(ended.values()), edges)
-    commanded, paged = split_staged(ended.values())
+        ended[package] = found
+    waiting = awaiting_approval(tuple(ended.values()), edges) - ended_alike
+    return tuple(_with_ways_out(ended, runs, waiting))
+
+
+def _with_ways_out(
+    results: Mapping[PackageId, Result],
+    runs: Mapping[PackageId, PackageRun],
+    waiting: Collection[PackageId],
+) -> Iterator[Result]:
+    """Neither its own failure nor one of this run keeps back what is `waiting` for approval."""
+    commanded, paged = split_staged(results.values())
     pages = f"{describe_pages(paged)}. " if paged else ""
     how = pages + (_APPROVE if commanded or not paged else "Then run the same command again.")
-    for package, run in runs.items():
-        # Neither its own failure nor one of this run keeps such a package back.
-        if ended[package].outcome is Outcome.BLOCKED and package in waiting - ended_alike:
-            way_out = replace(ended[package], hint=how, problem=Problem.WAITS_FOR_APPROVAL)
-            ended[package] = way_out
-        elif ended[package].outcome is Outcome.BLOCKED and run.lacks:
-            ended[package] = replace(ended[package], hint=_OTHER_JOB, problem=Problem.OTHER_JOB)
-    return tuple(ended.values())
+    for package, found in results.items():
+        if found.outcome is Outcome.BLOCKED and package in waiting:
+            yield replace(found, hint=how, problem=Problem.WAITS_FOR_APPROVAL)
+        elif found.outcome is Outcome.BLOCKED and runs[package].lacks:
+            yield replace(found, hint=_OTHER_JOB, problem=Problem.OTHER_JOB)
+        else:
+            yield found
 
 
 def _how(result: Result, causes: Iterable[PackageId]) -> str:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from releasekit.aio import gather_all, in_time
 from releasekit.errors import CircuitOpen, PackageError, StageOnly, Transient
 from releasekit.http.traffic import attribute_to
-from releasekit.model import Outcome
+from releasekit.model import Outcome, map_digests
 from releasekit.problems import Problem
 from releasekit.release.package_run import CUT_OFF, outcome_of
 from releasekit.release.polling import missing_artifacts
@@ -71,7 +71,7 @@ class Uploads(Struct, frozen=True):
     async def _intend(self, url: str, runs: Sequence[PackageRun]) -> None:
         intents = []
         for run in runs:
-            digests = {artifact.filename: artifact.sha256 for artifact in run.artifacts}
+            digests = map_digests(run.artifacts)
             intents.append(self.journal.intent(run.planned.package, registry=url, digests=digests))
         await gather_all(intents)
 
