@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from releasekit.config.values import AttestationMode
     from releasekit.ecosystems.interface import Target
-    from releasekit.model import Plan
+    from releasekit.model import Package, Plan
     from releasekit.provenance.job import Job
 
 
@@ -36,36 +36,39 @@ def with_provenance(
     Raises PlanError where attestations are `required` of a release, and something has to go out
     without.
     """
-    sent = [planned for planned in plan.packages if planned.action in SENT]
-    wishes = {
-        planned.package.id: attesting.wish(planned.package)
-        for planned in sent
-        if (attesting := targets[planned.package.id.ecosystem].attesting) is not None
-    }
-    wished = [str(package) for package, wish in wishes.items() if wish]
+    sent = [planned.package for planned in plan.packages if planned.action in SENT]
     if not sent:
         return plan
+    signing = {
+        package: (attesting, attesting.wish(package))
+        for package in sent
+        if (attesting := targets[package.id.ecosystem].attesting) is not None
+    }
+    wished = [str(package.id) for package, (_, wish) in signing.items() if wish]
     if mode == "off":
         return replace(plan, provenance=f"off, and {_asked(wished)}" if wished else "")
-    if isinstance(job, Obstacle):
-        if mode == "required" and uploading:
-            refuse_unattested({job: []})
-        # Users who expect none need no message.
-        quiet = job == NO_JOB and mode == "auto" and not wished
-        words = f"nothing is attested: {job}{f' {_asked(wished)}.' if wished else ''}"
-        return plan if quiet else replace(plan, provenance=words)
+    is_required = mode == "required" and uploading
+    if not isinstance(job, Obstacle):
+        met = {it: by.obstacle(it, job) for it, (by, wish) in signing.items() if wish is not False}
+        return _with_attested(plan, met, is_required=is_required)
+    if is_required:
+        refuse_unattested({job: []})
+    # Users who expect none need no message.
+    quiet = job == NO_JOB and mode == "auto" and not wished
+    words = f"nothing is attested: {job}{f' {_asked(wished)}.' if wished else ''}"
+    return plan if quiet else replace(plan, provenance=words)
+
+
+def _with_attested(
+    plan: Plan, met: Mapping[Package, Obstacle | None], *, is_required: bool
+) -> Plan:
+    """Those that have `met` no obstacle."""
+    attested = {package.id for package, obstacle in met.items() if obstacle is None}
     obstacles: dict[Obstacle, list[str]] = {}
-    attested = set()
-    for planned in sent:
-        package = planned.package
-        attesting = targets[package.id.ecosystem].attesting
-        if attesting is None or wishes[package.id] is False:
-            continue
-        if (obstacle := attesting.obstacle(package, job)) is None:
-            attested.add(package.id)
-        else:
+    for package, obstacle in met.items():
+        if obstacle is not None:
             obstacles.setdefault(obstacle, []).append(str(package.id))
-    if obstacles and mode == "required" and uploading:
+    if obstacles and is_required:
         refuse_unattested(obstacles)
     made = [packages(len(attested)) + " to attest"] if attested else []
     words = ", ".join([*made, COMPLETE])
