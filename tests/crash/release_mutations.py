@@ -305,10 +305,10 @@ BATCHES = mutants(
     "release/tasks",
     {
         "build dependencies are not built first": never(
-            "batches_of",
+            "_find_needs",
             "need.kind is DependencyKind.BUILD or target.builds_on_published or ...",
         ),
-        "builds do not wait for the registry": never("batches_of", "need.visible_first"),
+        "builds do not wait for the registry": never("_find_needs", "need.visible_first"),
         "what waits for other jobs keeps the rest back": change(
             "batches_of",
             "dict.fromkeys(foreign.values())",

@@ -20,7 +20,7 @@ from releasekit.report.review import Change, Review
 from releasekit.report.text import split_staged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.ecosystems.approval import Approval, Contents, Waiting
@@ -202,6 +202,31 @@ def differences(recorded: Result, files: Sequence[Artifact]) -> list[str]:
     return told
 
 
+def _refuse_unrecorded(result: Result, where: str) -> None:
+    if not result.artifacts or result.staged is None:
+        raise ConfigError(
+            f"{where}: {result.package.id} is staged, and its files are not on record",
+            hint="Take the results.json of the run that staged it.",
+            problem=Problem.RESULTS,
+        )
+
+
+def _find_reach(
+    order: Iterable[PackageId],
+    edges: Mapping[PackageId, frozenset[PackageId]],
+    staged: Collection[PackageId],
+) -> dict[PackageId, frozenset[PackageId]]:
+    """The first staged packages on all ways from each; dependencies come first in `order`."""
+    reach: dict[PackageId, frozenset[PackageId]] = {}
+    for name in order:
+        needed = edges.get(name, frozenset())
+        # Packages between two staged ones order them as well.
+        reach[name] = frozenset().union(
+            *({need} if need in staged else reach.get(need, frozenset()) for need in needed)
+        )
+    return reach
+
+
 class Held(Struct, frozen=True):
     """What a run left to be approved, from its results alone. `recorded` are the staged results,
     dependencies first; `needs` are the edges among them. `behind` maps each blocked package to what
@@ -227,33 +252,17 @@ class Held(Struct, frozen=True):
         )
         staged = {each.package.id for each in commanded}
         for name in sorted(staged):
-            if not results[name].artifacts or results[name].staged is None:
-                raise ConfigError(
-                    f"{where}: {name} is staged, and its files are not on record",
-                    hint="Take the results.json of the run that staged it.",
-                    problem=Problem.RESULTS,
-                )
-        order = publish_order(report.edges, where)
-        reach: dict[PackageId, frozenset[PackageId]] = {}
-        for name in order:
-            needed = report.edges.get(name, frozenset())
-            # Packages between two staged ones order them as well.
-            reach[name] = frozenset().union(
-                *({need} if need in staged else reach.get(need, frozenset()) for need in needed)
-            )
-        absent = {
-            name for name, each in results.items() if not each.outcome.done and name not in staged
-        }
-        lacks = {name: report.edges.get(name, frozenset()) & absent for name in order}
+            _refuse_unrecorded(results[name], where)
+        reach = _find_reach(publish_order(report.edges, where), report.edges, staged)
+        recorded = {name: results[name] for name in reach if name in staged}
+        blocked = {name for name, each in results.items() if each.outcome is Outcome.BLOCKED}
+        absent = {name for name, each in results.items() if not each.outcome.done} - staged
+        lacks = {name: report.edges.get(name, frozenset()) & absent for name in recorded}
         return cls(
-            {name: results[name] for name in order if name in staged},
-            {name: reach[name] for name in order if name in staged},
-            {
-                name: reach[name]
-                for name in order
-                if reach[name] and name in results and results[name].outcome is Outcome.BLOCKED
-            },
-            {name: lacks[name] for name in order if name in staged and lacks[name]},
+            recorded,
+            {name: reach[name] for name in recorded},
+            {name: needs for name, needs in reach.items() if needs and name in blocked},
+            {name: needs for name, needs in lacks.items() if needs},
             paged,
         )
 

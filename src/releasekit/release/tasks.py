@@ -254,21 +254,31 @@ def batches_of(plan: Plan, targets: Mapping[str, Target]) -> Iterator[Batch]:
             group = [package for package in packages if foreign[package.id] == awaited]
             together = target.workspace.batches(group)
             split = target.split_singly(group) if alone else together
+            is_of_one_tool = len(together) == 1 < len(split)
             for batch in split:
-                dependencies = [need for package in batch for need in package.dependencies]
-                first = {need.on for need in dependencies if need.visible_first}
+                needs, first = _find_needs(batch, target, coming)
                 yield Batch(
                     packages=tuple(package.id for package in batch),
-                    needs=frozenset(
-                        need.on
-                        for need in dependencies
-                        if need.kind is DependencyKind.BUILD
-                        or target.builds_on_published
-                        or (target.builds_in_turn and not first & coming)
-                    ),
-                    absent=awaited | (first & coming),
-                    is_of_one_tool=len(together) == 1 < len(split),
+                    needs=needs,
+                    absent=awaited | first,
+                    is_of_one_tool=is_of_one_tool,
                 )
+
+
+def _find_needs(
+    batch: Iterable[Package], target: Target, coming: Collection[PackageId]
+) -> tuple[frozenset[PackageId], frozenset[PackageId]]:
+    """What has to be built before it, and which of what is `coming` the registry has to show."""
+    dependencies = [need for package in batch for need in package.dependencies]
+    first = frozenset(need.on for need in dependencies if need.visible_first).intersection(coming)
+    needs = frozenset(
+        need.on
+        for need in dependencies
+        if need.kind is DependencyKind.BUILD
+        or target.builds_on_published
+        or (target.builds_in_turn and not first)
+    )
+    return needs, first
 
 
 def find_late(batches: Iterable[Batch]) -> frozenset[PackageId]:

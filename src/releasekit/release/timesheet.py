@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from itertools import groupby
 from operator import itemgetter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from msgspec import Struct, field
@@ -162,12 +163,33 @@ def timesheet(
     *,
     batches: Mapping[Node, Collection[PackageId]],
     end_s: float,
-    pauses: Mapping[Node, Iterable[Pause]] | None = None,
+    pauses: Mapping[Node, Iterable[Pause]] = MappingProxyType({}),
 ) -> Timesheet:
     """Of a run that has ended after `end_s`, at any point. `batches` are the packages that
     were built together, by the task that built them. All times count from the run's start.
     """
     by_name = {task.name: task for task in tasks}
+    end = max([_ms(end_s), *(_ms(moment.at_s) for moment in moments)])
+    attempts, settled = _read_moments(moments, end)
+    lives = {}
+    for name, task in by_name.items():
+        settled_ms = settled.get(name, end)
+        ready_ms = max((settled.get(on, end) for on in task.after), default=0)
+        known = attempts.get(name) or all(on in settled for on in task.after)
+        ready = min(ready_ms, settled_ms) if known else None
+        lives[name] = TaskTimes(ready, tuple(attempts.get(name, ())), settled_ms)
+    shown = _without_hold(by_name, settled)
+    pieces = {
+        node: [TimeSlice(each.cause, _ms(each.start_s), _ms(each.end_s)) for each in found]
+        for node, found in pauses.items()
+    }
+    return Timesheet(shown, {name: lives[name] for name in shown}, _chains(shown, batches), pieces)
+
+
+def _read_moments(
+    moments: Iterable[Moment], end: int
+) -> tuple[Mapping[Node, Sequence[TimedAttempt]], Mapping[Node, int]]:
+    """The attempts at each task, which may last until the `end`, and when tasks were settled."""
     attempts: dict[Node, list[TimedAttempt]] = defaultdict(list)
     settled: dict[Node, int] = {}
     begun: dict[Node, int] = {}
@@ -182,34 +204,26 @@ def timesheet(
             attempts[node].append(attempt)
         if moment.kind == "settled":
             settled[node] = at_ms
-    end = max([_ms(end_s), *(_ms(moment.at_s) for moment in moments)])
     for node, start_ms in begun.items():
         attempts[node].append(TimedAttempt(node, start_ms, end))
-    lives = {}
-    for name, task in by_name.items():
-        settled_ms = settled.get(name, end)
-        ready_ms = max((settled.get(on, end) for on in task.after), default=0)
-        known = attempts.get(name) or all(on in settled for on in task.after)
-        ready = min(ready_ms, settled_ms) if known else None
-        lives[name] = TaskTimes(ready, tuple(attempts.get(name, ())), settled_ms)
-    if hold := next((name for name in by_name if name.phase == "hold"), None):
-        # What is to be told is which task it waited for longest.
-        waiting = by_name.pop(hold).after
-        ends = [*settled, *sorted(waiting - settled.keys())]
-        longest = {next((on for on in reversed(ends) if on in waiting), hold)}
-        for name, task in by_name.items():
-            if hold in task.after:
-                by_name[name] = replace(task, after=(task.after | longest) - {hold})
-    pieces = {
-        node: [TimeSlice(each.cause, _ms(each.start_s), _ms(each.end_s)) for each in found]
-        for node, found in (pauses or {}).items()
+    return attempts, settled
+
+
+def _without_hold(
+    tasks: Mapping[Node, Task[Node]], settled: Mapping[Node, int]
+) -> Mapping[Node, Task[Node]]:
+    """What is to be told is which task it waited for longest."""
+    hold = next((name for name in tasks if name.phase == "hold"), None)
+    if hold is None:
+        return tasks
+    waiting = tasks[hold].after
+    ends = [*settled, *sorted(waiting - settled.keys())]
+    longest = {next((on for on in reversed(ends) if on in waiting), hold)}
+    return {
+        name: replace(task, after=(task.after | longest) - {hold}) if hold in task.after else task
+        for name, task in tasks.items()
+        if name != hold
     }
-    return Timesheet(
-        by_name,
-        {name: lives[name] for name in by_name},
-        _chains(by_name, batches),
-        pieces,
-    )
 
 
 def _chains(

@@ -56,27 +56,17 @@ def join(reports: Sequence[Report], *, plan: Plan | None = None) -> Report:
         _shift_report(report, (_read_start(report) - started).total_seconds()) for report in reports
     ]
     edges = _join_edges(runs, plan)
-    if len(edges) > MAX_PACKAGES:
-        raise ConfigError(
-            f"the results files name more than {MAX_PACKAGES} packages", problem=Problem.RESULTS
-        )
-    results = _choose_results(result for run in runs for result in run.results)
-    planned = {each.package.id: each for each in plan.packages} if plan else {}
-    for name in edges.keys() - results.keys():
-        results[name] = _unreported_result(name, planned.get(name))
+    results = _join_results(runs, edges, plan)
     private = {package.id: package for run in runs for package in run.private}
-    digests = {report.plan_digest for report in reports}
-    # Empty where each job planned its own part, so that there was no plan of the whole.
-    digest = digests.pop() if len(digests) == 1 else ""
     return Report(
         run_id="+".join(sorted({run.run_id for run in runs})),
-        plan_digest=plan.digest if plan else digest,
+        plan_digest=plan.digest if plan else _common_digest(reports),
         commit=runs[0].commit,
         started_at=min(reports, key=_read_start).started_at,
         duration_s=max(run.duration_s for run in runs),
         dry_run=runs[0].dry_run,
         builds=_join_texts(run.builds for run in runs),
-        results=tuple(results[name] for name in publish_order(edges, "the results files")),
+        results=results,
         private=tuple(private[name] for name in sorted(private)),
         edges=edges,
         registries={name: url for run in runs for name, url in run.registries.items()},
@@ -95,6 +85,12 @@ def _common_project(runs: Sequence[Report]) -> str:
     paths = [run.project.split("/") for run in runs if run.project]
     levels = takewhile(lambda parts: len(set(parts)) == 1, zip(*paths, strict=False))
     return "/".join(parts[0] for parts in levels)
+
+
+def _common_digest(reports: Sequence[Report]) -> str:
+    """Empty where each job planned its own part, so that there was no plan of the whole."""
+    digests = {report.plan_digest for report in reports}
+    return digests.pop() if len(digests) == 1 else ""
 
 
 def _join_texts(values: Iterable[str]) -> str:
@@ -173,21 +169,32 @@ def _join_edges(runs: Sequence[Report], plan: Plan | None) -> dict[PackageId, fr
             edges[name] = edges.get(name, frozenset()) | dependencies
     for dependency in frozenset[PackageId]().union(*edges.values()):
         edges.setdefault(dependency, frozenset())
+    if len(edges) > MAX_PACKAGES:
+        raise ConfigError(
+            f"the results files name more than {MAX_PACKAGES} packages", problem=Problem.RESULTS
+        )
     return edges
 
 
-def _choose_results(results: Iterable[Result]) -> dict[PackageId, Result]:
+def _join_results(
+    runs: Sequence[Report], edges: Mapping[PackageId, frozenset[PackageId]], plan: Plan | None
+) -> tuple[Result, ...]:
     told: dict[PackageId, list[Result]] = {}
-    for result in results:
+    for result in (result for run in runs for result in run.results):
         told.setdefault(result.package.id, []).append(result)
-    return {
-        name: replace(
-            min(each, key=lambda result: _OUTCOMES.index(result.outcome)),
-            tag=_choose_latest(result.tag for result in each),
-            announcement=_choose_latest(result.announcement for result in each),
-        )
-        for name, each in told.items()
-    }
+    planned = {each.package.id: each for each in plan.packages} if plan else {}
+    return tuple(
+        _choose_result(told[name]) if name in told else _unreported_result(name, planned.get(name))
+        for name in publish_order(edges, "the results files")
+    )
+
+
+def _choose_result(told: Sequence[Result]) -> Result:
+    return replace(
+        min(told, key=lambda result: _OUTCOMES.index(result.outcome)),
+        tag=_choose_latest(result.tag for result in told),
+        announcement=_choose_latest(result.announcement for result in told),
+    )
 
 
 def _choose_latest(followed: Iterable[_Followed | None]) -> _Followed | None:

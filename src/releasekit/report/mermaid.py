@@ -174,17 +174,10 @@ def group_packages(
     members: dict[_Key, list[PackageId]] = {}
     for package in marks:
         members.setdefault(((layer[package] - 1) // width, package.ecosystem), []).append(package)
-    groups: dict[_Key, Box] = {}
-    for key, own in sorted(members.items()):
-        counts = Counter(marks[package] for package in own)
-        groups[key] = Box(
-            ecosystem=key[1],
-            row=key[0],
-            first=min(layer[package] for package in own),
-            last=max(layer[package] for package in own),
-            counts=[(mark, counts[mark]) for mark in order if counts[mark]],
-            failed=[package for package in own if marks[package].style == "failed"],
-        )
+    groups = {
+        key: _make_box(key, {package: marks[package] for package in own}, layer, order)
+        for key, own in sorted(members.items())
+    }
     place = {package: key for key, own in members.items() for package in own}
     ties = Counter(
         (place[on], place[package])
@@ -194,15 +187,31 @@ def group_packages(
     )
     strongest = _strongest(ties)
     below = [
-        (first, key)
+        (next(other for other in groups if other[0] == key[0] - 1), key)
         for key in groups
         if key[0] and not any(end == key for _, end in strongest)
-        for first in [next(other for other in groups if other[0] == key[0] - 1)]
     ]
     return Boxes(
         list(groups.values()),
         [(groups[on], groups[key]) for on, key in strongest],
         [(groups[on], groups[key]) for on, key in below],
+    )
+
+
+def _make_box(
+    key: _Key,
+    own: Mapping[PackageId, OutcomeMark],
+    layer: Mapping[PackageId, int],
+    order: Sequence[OutcomeMark],
+) -> Box:
+    counts, own_layers = Counter(own.values()), [layer[package] for package in own]
+    return Box(
+        ecosystem=key[1],
+        row=key[0],
+        first=min(own_layers),
+        last=max(own_layers),
+        counts=[(mark, counts[mark]) for mark in order if counts[mark]],
+        failed=[package for package, mark in own.items() if mark.style == "failed"],
     )
 
 

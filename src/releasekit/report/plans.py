@@ -13,12 +13,12 @@ from releasekit.report.marks import ACTIONS
 from releasekit.report.mermaid import flowchart
 from releasekit.report.remarks import headline_words, short_name, tagged_lines, warning_table
 from releasekit.report.results import to_row
-from releasekit.report.text import columns, describe_private, packages
+from releasekit.report.text import columns, describe_private, end_block, packages
 from releasekit.text import escape
 from releasekit.text.codec import row_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
     from pathlib import Path
 
     from releasekit.model import Artifact, Package, Plan, PlannedPackage
@@ -77,36 +77,47 @@ def plan_table(plan: Plan, *, whole: bool = True, warnings: bool = True) -> str:
     the headline stands elsewhere.
     """
     shared = shared_reasons(plan)
+    shown = [
+        each
+        for each in own_reasons(plan, shared)
+        if whole or each[1] or each[0].action is not Action.KEEP or headline_words([each[0]])
+    ]
+    common = [
+        escape.log_line(f"{action} ({count}): {reason}")
+        for (action, reason), count in shared.items()
+    ]
+    never = [*map(escape.log_line, describe_private(plan.private))]
+    warned = plan.packages if warnings else ()
+    following = {"provenance": plan.provenance, "announcing": plan.announcing}
+    lines = [
+        *end_block(columns(_list_rows(shown))),
+        *end_block(common),
+        *end_block(never),
+        *warning_table((planned.package, planned.warnings) for planned in warned),
+        *filter(None, [destination_line(plan)]),
+        *(escape.log_line(f"{title}: {text}") for title, text in following.items() if text),
+        *tagged_lines(plan.packages),
+        *([plan_headline(plan)] if whole else []),
+        *map(escape.log_line, plan.notes),
+    ]
+    return "\n".join(lines)
+
+
+def _list_rows(shown: Iterable[tuple[PlannedPackage, str]]) -> list[Sequence[str]]:
+    """Each with its reason, below a heading; without columns that are empty."""
     rows = [
         (
             str(planned.package.id),
             planned.package.version,
             planned.action.value,
             short_name(planned.tag),
-            own_reason,
+            reason,
         )
-        for planned, own_reason in own_reasons(plan, shared)
-        if whole or own_reason or planned.action is not Action.KEEP or headline_words([planned])
+        for planned, reason in shown
     ]
     heading = ("package", "version", "action", "tag", "why")
     told = [n for n in range(5) if n < 3 or any(row[n] for row in rows)]
-    table = [[row[n] for n in told] for row in (heading, *rows)]
-    lines = [*columns(table), ""] if rows else []
-    common = [
-        escape.log_line(f"{action} ({count}): {reason}")
-        for (action, reason), count in shared.items()
-    ]
-    lines += [*common, ""] if common else []
-    never = [*map(escape.log_line, describe_private(plan.private))]
-    lines += [*never, ""] if never else []
-    if warnings:
-        lines += warning_table((planned.package, planned.warnings) for planned in plan.packages)
-    lines += [line] if (line := destination_line(plan)) else []
-    for title, text in (("provenance", plan.provenance), ("announcing", plan.announcing)):
-        lines += [escape.log_line(f"{title}: {text}")] if text else []
-    lines += tagged_lines(plan.packages)
-    headline = [plan_headline(plan)] if whole else []
-    return "\n".join([*lines, *headline, *map(escape.log_line, plan.notes)])
+    return [[row[n] for n in told] for row in (heading, *rows)] if rows else []
 
 
 def shared_reasons(plan: Plan) -> dict[tuple[Action, str], int]:

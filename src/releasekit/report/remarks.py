@@ -12,7 +12,7 @@ from msgspec import Struct
 from releasekit.announced import Status, Tag
 from releasekit.attested import COMPLETE
 from releasekit.problems import mark
-from releasekit.report.text import count_of, few, trusted_page
+from releasekit.report.text import count_of, end_block, few, trusted_page
 from releasekit.text.escape import clip, html, html_link, link, log_line, markdown
 
 if TYPE_CHECKING:
@@ -276,7 +276,7 @@ def warning_lines(warned: Warned) -> list[str]:
 def warning_table(warned: Warned) -> list[str]:
     """For a terminal or a log, with an empty line below."""
     lines = [f"warning: {line}" for line in warning_lines(_no_errors(warned))]
-    return [*lines, ""] if lines else []
+    return end_block(lines)
 
 
 def warning_annotations(warned: Warned) -> list[tuple[str, str]]:

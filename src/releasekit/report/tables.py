@@ -8,7 +8,7 @@ from releasekit.model import Outcome
 from releasekit.problems import Problem
 from releasekit.report.remarks import hint_lines, signed_line, tagged_lines, warning_table
 from releasekit.report.spent import spent_line, was_held_up
-from releasekit.report.text import columns, describe_pages, few, split_staged
+from releasekit.report.text import columns, describe_pages, end_block, few, split_staged
 from releasekit.report.view import View
 from releasekit.text.escape import clip, log_line
 
@@ -50,13 +50,6 @@ def remarks(view: View, *, verbose: bool = False) -> list[str]:
     where one has failed, which may be why; and what the run spent, where pauses made it long.
     """
     report = view.report
-    files = []
-    for result in report.results if report.dry_run else ():
-        for file in result.artifacts if result.outcome is Outcome.WOULD_PUBLISH else ():
-            # A Go module's file is named after its version alone.
-            alone = file.path.stem == result.package.version
-            name = f"{result.package.id.name} {file.filename}" if alone else file.filename
-            files.append((name, f"{file.size} bytes", f"sha256:{file.sha256}"))
     # What a blocked package needs has a line of its own.
     hints = hint_lines(
         (str(each.package.id), each.hint, each.problem)
@@ -67,10 +60,10 @@ def remarks(view: View, *, verbose: bool = False) -> list[str]:
     staged, paged = split_staged(report.results)
     return [
         *warning_table((result.package, result.warnings) for result in report.results),
-        *(["would be uploaded:", *columns(files), ""] if files else []),
-        *([*hints, ""] if hints else []),
+        *_list_uploads(report),
+        *end_block(hints),
         *(["review and approve what is staged: releasekit approve", ""] if staged else []),
-        *([log_line(describe_pages(paged)), ""] if paged else []),
+        *end_block([log_line(describe_pages(paged))] if paged else []),
         *(
             [log_line(f"builds: {report.builds}")]
             if report.builds and (verbose or a_build_failed)
@@ -80,6 +73,17 @@ def remarks(view: View, *, verbose: bool = False) -> list[str]:
         *(spent_line(report.spent, report.duration_s) if verbose or was_held_up(report) else []),
         *tagged_lines(report.results),
     ]
+
+
+def _list_uploads(report: Report) -> list[str]:
+    files = []
+    for result in report.results if report.dry_run else ():
+        for file in result.artifacts if result.outcome is Outcome.WOULD_PUBLISH else ():
+            # A Go module's file is named after its version alone.
+            alone = file.path.stem == result.package.version
+            name = f"{result.package.id.name} {file.filename}" if alone else file.filename
+            files.append((name, f"{file.size} bytes", f"sha256:{file.sha256}"))
+    return ["would be uploaded:", *columns(files), ""] if files else []
 
 
 def approval_table(

@@ -118,7 +118,7 @@ def columns(rows: Sequence[Sequence[str]]) -> list[str]:
     shown = [[log_line(cell) for cell in row] for row in rows]
     # A long cell only shifts its own row: padding all others would multiply its length.
     widths = [min(max(map(len, column)), _MAX_WIDTH) for column in zip(*shown, strict=True)]
-    widths[-1] = 0
+    widths[-1:] = [0]
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in shown
@@ -151,6 +151,11 @@ def describe_pages(paged: Sequence[Result], most: int = 5) -> str:
     names = few([str(each.package.id) for each in paged], most)
     pages = sorted({package_url(each) for each in paged} - {""})
     return f"Press Publish or Drop at {few(pages) or 'the registry'} for {names}" if names else ""
+
+
+def end_block(lines: Sequence[str]) -> list[str]:
+    """With an empty line below them, if there are any."""
+    return [*lines, ""] if lines else []
 
 
 def commit_page(pages: Pages, commit: str) -> str:
