@@ -75,27 +75,11 @@ async def check_absent(
     committed = {each.id for each in built if targets[each.id.ecosystem].builds_from_commit}
     asked = {each.id for each in built} - committed
     tree = holdings.tree
-    found = [each for target in targets.values() for each in target.workspace.packages]
-    private = {each.id for each in found if each.unpublishable}
-    refused: list[PlanError] = []
-    unseen: list[str] = []
-    fates = await _read_fates(root, tree.missing, processes) if tree.missing else {}
-    for place in tree.missing:
-        fate = fates.get(place)
-        holders = holdings.list_holders_below(place) & asked
-        if holders and fate != "none":
-            what, cure = f"the submodule {place} is not checked out", _SUBMODULES
-            if fate is None:
-                what, cure = f"{what}, and .gitmodules has no entry for it", _UNLISTED
-            refused.append(_make_error(holders, what, cure))
-        # A private root, as of an npm workspace, holds it too, and never goes out.
-        elif fate != "none" and private.issuperset(it for it, _ in holdings.locate(place)):
-            unseen.append(place)
-    refused += [
-        _make_error(packages, f"the sparse checkout leaves out {few(names, _MOST_SHOWN)}", _SPARSE)
-        for names, packages in _group_by_files(tree.sparse, holdings, asked).items()
-    ]
-    if refused:
+    fates = await _read_fates(root, tree.missing, processes)
+    missing = [place for place in tree.missing if fates.get(place) != "none"]
+    held = {place: holdings.list_holders_below(place) & asked for place in missing}
+    sparse = _group_by_files(tree.sparse, holdings, asked)
+    if refused := [*_list_refused(held, fates, sparse)]:
         raise join_errors(refused)
     left_out = _group(_list_not_committed(holdings, committed))
     notes = [
@@ -103,6 +87,18 @@ async def check_absent(
         f"{few(names, _MOST_SHOWN)}: a Go module contains no symbolic links and no files of "
         "submodules; commit the files themselves"
         for names, packages in left_out.items()
+    ]
+    # A private root, as of an npm workspace, holds it too, and never goes out.
+    private = {
+        each.id
+        for target in targets.values()
+        for each in target.workspace.packages
+        if each.unpublishable
+    }
+    unseen = [
+        place
+        for place in missing
+        if not held[place] and private.issuperset(it for it, _ in holdings.locate(place))
     ]
     if unseen:
         notes.append(
@@ -120,6 +116,22 @@ async def check_absent(
     return ". ".join(notes)
 
 
+def _list_refused(
+    held: Mapping[str, Collection[PackageId]],
+    fates: Collection[str],
+    sparse: Mapping[tuple[str, ...], Collection[PackageId]],
+) -> Iterator[PlanError]:
+    for place, packages in held.items():
+        what = f"the submodule {place} is not checked out"
+        if packages and place in fates:
+            yield _make_error(packages, what, _SUBMODULES)
+        elif packages:
+            yield _make_error(packages, f"{what}, and .gitmodules has no entry for it", _UNLISTED)
+    for names, packages in sparse.items():
+        what = f"the sparse checkout leaves out {few(names, _MOST_SHOWN)}"
+        yield _make_error(packages, what, _SPARSE)
+
+
 async def refuse_absent_members(
     root: Path,
     tables: Tables,
@@ -130,8 +142,6 @@ async def refuse_absent_members(
     """Raises PlanError where packages are listed that lie in submodules that are not checked out:
     some tools call it a mistake in a manifest, others leave them out in silence.
     """
-    if not tree.missing:
-        return
     fates = await _read_fates(root, tree.missing, processes)
     listings = (
         (place, _find_listing(root, place, tables, each, tree))
@@ -197,15 +207,22 @@ def _find_listing(
                 if glob.may_name_below(parts, at_any_depth=is_free(root)):
                     return f"`{key}` below [{name}] in {FILENAME}"
     named = [root / text for text in read_list(tables, name, manifests.workspaces)]
-    tops = named if named and manifests.nested else [root, *named]
-    if manifests.nested:
-        tops += [each for each in above if any(each.is_relative_to(top) for top in tops)]
     may_list = folders.roots(ecosystem).may_list
-    for top in dict.fromkeys(each for each in tops if each in above):
+    for top in _list_tops(root, named, above, is_nested=manifests.nested):
         with suppress(ConfigError):
             if may_list(top, root / place, is_free(top)):
                 return f"the {name} workspace {top}"
     return ""
+
+
+def _list_tops(
+    root: Path, named: Sequence[Path], above: Sequence[Path], *, is_nested: bool
+) -> list[Path]:
+    """The directories `above` a place that may be the root of a workspace."""
+    tops = named if named and is_nested else [root, *named]
+    if is_nested:
+        tops = [*tops, *(it for it in above if any(it.is_relative_to(top) for top in tops))]
+    return [each for each in dict.fromkeys(tops) if each in above]
 
 
 def _group_by_files(
@@ -257,6 +274,8 @@ async def _read_fates(root: Path, missing: Sequence[str], processes: Processes) 
     """What .gitmodules says of each by `update`, empty for the default; without those of which it
     has no path.
     """
+    if not missing:
+        return {}
     above = {root / place for name in missing for place in map(str, PurePosixPath(name).parents)}
     # Of the repository, and of the submodules that hold others.
     homes = {find_top(root), *above}

@@ -63,9 +63,8 @@ async def find_changes(
     built = [each.package for each in plan.packages if each.is_built]
     if not plan.commit or not (kept or uncommitted):
         return Changes()
-    since, unknown, clean = await _find_revisions(
-        plan, kept, root, targets, history, processes, tags
-    )
+    tagged = await _find_tagged(plan, root, targets, processes, tags) if kept else {}
+    since, unknown, clean = _find_revisions(plan.commit, kept, tagged, history)
     sources = _Sources(root=root, targets=targets, holdings=holdings)
     changed = await _find_committed(since, sources, processes)
     edits = sources.sort_by_package(uncommitted)
@@ -89,41 +88,21 @@ async def find_changes(
     )
 
 
-async def _find_revisions(
-    plan: Plan,
+def _find_revisions(
+    commit: str,
     kept: Sequence[PlannedPackage],
-    root: Path,
-    targets: Mapping[str, Target],
+    tagged: Mapping[Package, Revision],
     history: History,
-    processes: Processes,
-    names: Mapping[PackageId, str],
 ) -> tuple[dict[Package, Revision], list[Package], list[Package]]:
     """The state of the sources that each was published from, by the journal or by its tag; those of
     which neither tells; and those that were built without uncommitted changes, as far as is known.
     Of others, it is unknown which of these are new.
     """
-    tagged = {}
-    if kept:
-        tags = await tags_of(root, processes)
-        tagged = version_tags((each.package for each in plan.packages), root, tags)
-        holders = Counter(names.values())
-        for package in (planned.package for planned in kept):
-            name = names.get(package.id)
-            if name in tags and holders[name] == 1:
-                tagged[package] = Revision.of_tag(name)
-    from_commit = [each for each in tagged if targets[each.id.ecosystem].builds_from_commit]
-    if from_commit:
-        # Publishing may complete a package in a commit of its own, on top of what it is built from.
-        aside = await tags_of(root, processes, "--no-merged=HEAD")
-        for package in from_commit:
-            tag = tagged[package]
-            if tag.id.removeprefix("refs/tags/") in aside:
-                tagged[package] = replace(tag, id=f"{tag.id}^")
     since: dict[Package, Revision] = {}
     unknown, clean = [], []
     for planned in kept:
         package, entry = planned.package, history.entry(planned.package)
-        if entry is not None and entry.commit == plan.commit:
+        if entry is not None and entry.commit == commit:
             continue  # with the same changes to it, if any
         if entry is not None and planned.artifacts and is_clean(entry.commit):
             since[package] = Revision.of_commit(entry.commit)
@@ -136,10 +115,33 @@ async def _find_revisions(
     return since, unknown, clean
 
 
-async def _find_committed(
+async def _find_tagged(
+    plan: Plan,
+    root: Path,
+    targets: Mapping[str, Target],
+    processes: Processes,
+    names: Mapping[PackageId, str],
+) -> dict[Package, Revision]:
+    tags = await tags_of(root, processes)
+    tagged = version_tags((each.package for each in plan.packages), root, tags)
+    holders = Counter(names.values())
+    for planned in plan.packages:
+        name = names.get(planned.package.id)
+        if planned.action is Action.KEEP and name in tags and holders[name] == 1:
+            tagged[planned.package] = Revision.of_tag(name)
+    from_commit = [each for each in tagged if targets[each.id.ecosystem].builds_from_commit]
+    # Publishing may complete a package in a commit of its own, on top of what it is built from.
+    aside = await tags_of(root, processes, "--no-merged=HEAD") if from_commit else ()
+    for package in from_commit:
+        tag = tagged[package]
+        if tag.id.removeprefix("refs/tags/") in aside:
+            tagged[package] = replace(tag, id=f"{tag.id}^")
+    return tagged
+
+
+async def _compare_files(
     since: Mapping[Package, Revision], sources: _Sources, processes: Processes
 ) -> dict[Package, list[str]]:
-    """What the commit checked out has otherwise than the one that each was published from."""
     places = {
         package: [
             place
@@ -156,6 +158,14 @@ async def _find_committed(
         changed[package] = await asyncio.to_thread(
             sources.list_changed, package, sources.sort_by_package(sorted(files))
         )
+    return changed
+
+
+async def _find_committed(
+    since: Mapping[Package, Revision], sources: _Sources, processes: Processes
+) -> dict[Package, list[str]]:
+    """What the commit checked out has otherwise than the one that each was published from."""
+    changed = await _compare_files(since, sources, processes)
     compositions = {it: sources.targets[it.id.ecosystem].composition for it in since}
     offering = {
         package: compositions[package].read_offered
