@@ -36,7 +36,7 @@ from releasekit.problems import Problem
 from releasekit.report.text import few
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.announce.tag_names import Named
@@ -294,16 +294,10 @@ async def push_tags(
     """
     planned = {each.package.id: each for each in plan.packages}
     done = {result.package.id for result in results if result.outcome.done}
-    by_name: dict[str, list[PlannedPackage]] = {}
-    for each in plan.packages:
-        if each.tag is not None:
-            by_name.setdefault(each.tag.name, []).append(each)
     tags: dict[str, Tag] = {}
     missing: dict[Tag, str] = {}  # each with its message
     by_registry: list[Tag] = []
-    for name, sharing in by_name.items():
-        if not any(each.package.id in done for each in sharing):
-            continue
+    for name, sharing in _list_sharing(plan, done):
         tags[name] = tag = _combine(name, sharing, done)
         if tag.status is Status.WANTED and not tag.commit:
             by_registry.append(tag)
@@ -325,6 +319,19 @@ async def push_tags(
         return replace(result, tag=wanted if kept else tags[wanted.name])
 
     return tuple(map(with_tag, results))
+
+
+def _list_sharing(
+    plan: Plan, done: Collection[PackageId]
+) -> Iterator[tuple[str, list[PlannedPackage]]]:
+    """By the name of their tag, all that share one with something that is `done`."""
+    by_name: dict[str, list[PlannedPackage]] = {}
+    for each in plan.packages:
+        if each.tag is not None:
+            by_name.setdefault(each.tag.name, []).append(each)
+    for name, sharing in by_name.items():
+        if any(each.package.id in done for each in sharing):
+            yield name, sharing
 
 
 async def _find_pushed(tags: Sequence[Tag], tagging: Tagging) -> dict[str, Tag]:

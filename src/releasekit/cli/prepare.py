@@ -41,7 +41,7 @@ from releasekit.scheduler.retries import WaitBudget
 from releasekit.text.commands import spell
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection, Mapping
+    from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 
     from releasekit.aio import Group
     from releasekit.announce.post_release import PostRelease
@@ -143,19 +143,26 @@ async def prepare(
             plan = await add_late_changes(plan, config, targets, services, survey.tree)
         plan = await _with_tools(plan, config.mode, targets)
         post_release = None
-        if config.tag or config.announce:
+        if pushes:
             from releasekit.announce.post_release import plan_post_release  # noqa: PLC0415 (loaded)
 
             plan, post_release = await plan_post_release(
                 plan, config, targets, services, pages=session.ci.origin(config.root).pages
             )
         plan, signing = await plan_signing(plan, group, config, services, targets)
-        if any(planned.action is Action.PUBLISH for planned in plan.packages):
-            plan = replace(plan, notes=(*plan.notes, f"builds: {processes.sandbox.words}"))
-        if config.start_uploads == "built":
-            plan = replace(plan, notes=(*plan.notes, *filter(None, [describe_late(plan, targets)])))
+        told = _describe_builds(plan, config, targets, processes.sandbox.words)
+        plan = replace(plan, notes=(*plan.notes, *filter(None, told)))
         plan = session.redacted.clean(plan)
         return Prepared(plan, config, targets, processes, patience, signing, post_release)
+
+
+def _describe_builds(
+    plan: Plan, config: Config, targets: Mapping[str, Target], sandboxed: str
+) -> Iterator[str]:
+    if any(planned.action is Action.PUBLISH for planned in plan.packages):
+        yield f"builds: {sandboxed}"
+    if config.start_uploads == "built":
+        yield describe_late(plan, targets)
 
 
 def _end_of_job(session: Session) -> JobEnd | None:

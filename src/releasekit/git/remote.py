@@ -273,6 +273,12 @@ def strip_userinfo(url: str) -> str:
     return f"{scheme}{separator}{place.rpartition('@')[2]}{slash}{path}"
 
 
+def _pick_reasons(log: Sequence[str]) -> Sequence[str]:
+    """The lines that give the reason, each once, the server's own words first."""
+    found = [pattern.sub("", line) for pattern in _TELLING for line in log if pattern.search(line)]
+    return [*dict.fromkeys(found)][:3] or log[-2:]
+
+
 def explain(
     error: CommandFailed, what: str, *, writing: bool, in_gitlab: bool = False
 ) -> PackageError:
@@ -280,10 +286,7 @@ def explain(
     denied, refused = (_GITLAB_HINT, _GITLAB_REFUSED) if in_gitlab else (HINT, _REFUSED)
     log = [line[:_MAX_LINE] for line in error.log]
     text = "\n".join([*log, str(error)])
-    # The lines that give the reason, each once, the server's own words first.
-    found = [pattern.sub("", line) for pattern in _TELLING for line in log if pattern.search(line)]
-    reasons = list(dict.fromkeys(found))[:3] or log[-2:]
-    words = one_line(_USERINFO.sub("://***@", "; ".join(reasons) or str(error)))
+    words = one_line(_USERINFO.sub("://***@", "; ".join(_pick_reasons(log)) or str(error)))
     message = f"{what}: {words}"
     if _NEVER_SENT.search(text):
         return Transient(message, hint=PASSING)

@@ -282,21 +282,9 @@ class Processes(Resource):
         apart = outside or secrets is not None
         sandbox = UNCONFINED if outside else self.sandbox
         usual = self.sandbox.outside(self.environment) if apart else self.environment
-        several = {**usual, **(env or {}), **(secrets or {})}
-        environment = {k: v for k, v in several.items() if v is not None}
-        if argv[0] == "git":
-            environment = overrule_git_settings(environment)
+        environment = _join_environment(argv[0], usual, env or {}, secrets or {})
         if apart:
-            if self.sandbox.can_change(cwd):
-                place = visible(clip(str(cwd), MAX_PLACE))
-                raise PathError(f"{argv[0]} would start in {place}, which builds can write to")
-            program = self.outside(argv[0])
-            if program is None:
-                raise CommandFailed(
-                    f"{_show(argv)} cannot be started: {argv[0]} is not on PATH",
-                    problem=Problem.CANNOT_START,
-                )
-            argv = [program, *argv[1:]]
+            argv = [self._find_closed(argv, cwd), *argv[1:]]
         with ExitStack() as ours:
             ends = [await stream.open(ours) for stream in streams]
             launch: _LaunchPipe | None = None
@@ -330,6 +318,19 @@ class Processes(Resource):
                     await running.end_now()
                     raise
         return running
+
+    def _find_closed(self, argv: Sequence[str], cwd: Path) -> str:
+        """The program, where no build can change it or what it starts in."""
+        if self.sandbox.can_change(cwd):
+            place = visible(clip(str(cwd), MAX_PLACE))
+            raise PathError(f"{argv[0]} would start in {place}, which builds can write to")
+        program = self.outside(argv[0])
+        if program is None:
+            raise CommandFailed(
+                f"{_show(argv)} cannot be started: {argv[0]} is not on PATH",
+                problem=Problem.CANNOT_START,
+            )
+        return program
 
     async def _attend(self, running: _Running, *, ask: bool = False) -> asyncio.Task[int]:
         try:
@@ -499,6 +500,12 @@ class _LaunchPipe:
             hint="`build-sandbox: off` runs builds without.",
             problem=Problem.CANNOT_START,
         ) from error
+
+
+def _join_environment(program: str, *given: Mapping[str, str | None]) -> dict[str, str]:
+    several = {name: value for each in given for name, value in each.items()}
+    environment = {name: value for name, value in several.items() if value is not None}
+    return overrule_git_settings(environment) if program == "git" else environment
 
 
 def _show(argv: Sequence[str]) -> str:

@@ -201,16 +201,12 @@ def chosen(
         return Sandbox(words="not sandboxed: build-sandbox is off")
     abi, lacking = landlock()
     if lacking and wanted == "required":
-        raise ConfigError(
-            f"build-sandbox = required, but {lacking}",
-            hint="Run it on Linux 6.2 or later, or write `build-sandbox: auto`.",
-            problem=Problem.NO_SANDBOX,
-        )
+        raise _make_error(lacking, "Run it on Linux 6.2 or later, or write `build-sandbox: auto`.")
     if lacking:
         return Sandbox(words=f"not sandboxed: {lacking}", lacking=lacking)
     # Of the state directory, a build gets the places where it works, not the journal.
     state = [state_directory / name for name in _OF_THE_STATE]
-    temporary = (Path(environment[name]) for name in _TEMPORARY if environment.get(name))
+    temporary = (Path(environment.get(name, "")) for name in _TEMPORARY)
     caches_of = {place: kind for each in caches for place, kind in each.places(environment).items()}
     places = outermost(
         [
@@ -220,31 +216,32 @@ def chosen(
     )
     exposed = _find_exposed(root, places, environment)
     if exposed and wanted == "required":
-        raise ConfigError(
-            f"build-sandbox = required, but {exposed}",
-            hint=f"{_APART} `build-sandbox: auto` continues anyway.",
-            problem=Problem.NO_SANDBOX,
-        )
+        raise _make_error(exposed, f"{_APART} `build-sandbox: auto` continues anyway.")
     # What lies in an open place is left to the tools: a build may have put a link on the way.
     if state_directory.is_dir():
         for place in set(state) & set(places):
             durable.make_directory(place)
-    for place, is_directory in caches_of.items():
+    _make_caches(caches_of, places)
+    words = f"sandboxed (Landlock {abi})"
+    if exposed:
+        words += f", but {exposed}: a build could change it, and so use the secrets of this "
+        words += f"run. {_APART}"
+    return Sandbox(words=words, abi=abi, places=tuple(map(str, places)))
+
+
+def _make_error(why: str, hint: str) -> ConfigError:
+    said = f"build-sandbox = required, but {why}"
+    return ConfigError(said, hint=hint, problem=Problem.NO_SANDBOX)
+
+
+def _make_caches(wanted: Mapping[Path, bool], places: Sequence[Path]) -> None:
+    for place, is_directory in wanted.items():
         led = trail(place)[-1]
         with contextlib.suppress(OSError):
             if led in places:
                 (led if is_directory else led.parent).mkdir(parents=True, exist_ok=True)
                 if not is_directory and not led.exists():
                     led.touch()
-    words = f"sandboxed (Landlock {abi})"
-    if exposed:
-        words += f", but {exposed}: a build could change it, and so use the secrets of this "
-        words += f"run. {_APART}"
-    return Sandbox(
-        words=words,
-        abi=abi,
-        places=tuple(map(str, places)),
-    )
 
 
 def landlock() -> tuple[int, str]:

@@ -100,25 +100,24 @@ async def changes(
     objects = [f"{revision}:./{place}" for place, then in asked for revision in (then.id, "HEAD")]
     try:
         found = await _find_objects(objects, root, processes)
-        pairs = {each: (found[2 * index], found[2 * index + 1]) for index, each in enumerate(asked)}
         differing = {
-            each: (before.id, after.id)
-            for each, (before, after) in pairs.items()
+            each: (before, after)
+            for each, before, after in zip(asked, found[::2], found[1::2], strict=True)
             if before and after and before.id != after.id
         }
         trees = {
-            each
-            for each in differing
-            if all(found is not None and found.kind == "tree" for found in pairs[each])
+            each: (before.id, after.id)
+            for each, (before, after) in differing.items()
+            if before.kind == after.kind == "tree"
         }
-        names = await _differences({differing[each] for each in trees}, root, processes)
+        names = await _differences({*trees.values()}, root, processes)
     except CommandFailed:
         return {}
     return {
-        each: tuple(f"{each[0]}/{name}".removeprefix("/") for name in names.get(pair, ()))
+        each: tuple(f"{each[0]}/{name}".removeprefix("/") for name in names.get(trees[each], ()))
         if each in trees
         else (each[0],)
-        for each, pair in differing.items()
+        for each in differing
     }
 
 

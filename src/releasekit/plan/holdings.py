@@ -82,26 +82,32 @@ async def read_tree(root: Path, processes: Processes) -> Tree:
             listed = [each for each in listed if each[2] != _UNTRACKED]
         except CommandFailed:  # the files that nobody has told git to ignore may be too many
             listed = await _list_entries(root, processes)
-        submodules = {name for name, mode, _ in listed if mode == _SUBMODULE}
-        missing = {name for name in submodules if _is_empty(root / name)}
+        submodules, missing = _find_submodules(listed, root)
         if submodules - missing:
             # Those of a submodule too.
             inner = await _list_entries(root, processes, "--recurse-submodules")
             kept = tuple(f"{each}/" for each in missing)
             listed += [each for each in inner if not each[0].startswith(kept)]
-            submodules |= {name for name, mode, _ in listed if mode == _SUBMODULE}
-            missing = {name for name in submodules if _is_empty(root / name)}
+            submodules, missing = _find_submodules(listed, root)
     except CommandFailed:
         return NO_TREE
     files = {name for name, mode, _ in listed if mode != _SUBMODULE}
     return Tree(
         files=sorted(files | {f"{name}/" for name in missing}),
         links=sorted({name for name, mode, _ in listed if mode == _LINK}),
-        submodules=frozenset(submodules),
+        submodules=submodules,
         missing=sorted(missing),
         sparse=sorted({name for name, _, tag in listed if tag == "S"}),
         untracked=untracked,
     )
+
+
+def _find_submodules(
+    listed: Iterable[tuple[str, str, str]], root: Path
+) -> tuple[frozenset[str], frozenset[str]]:
+    """All of them, and those that are not checked out."""
+    found = frozenset(name for name, mode, _ in listed if mode == _SUBMODULE)
+    return found, frozenset(name for name in found if _is_empty(root / name))
 
 
 async def _list_entries(

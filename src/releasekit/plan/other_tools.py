@@ -137,10 +137,8 @@ class Deciding(Struct, frozen=True, kw_only=True):
                 )
             found = _find_fitting(meant, names)
             if others:
-                # Without a slash in it, it fits no name that has one.
-                apart = [name for name in names if "/" in meant or "/" not in name]
-                found = dict.fromkeys(name for name in apart if name not in found)
-            if glob.startswith("!") and not others:
+                fitting |= _find_others(meant, found, names)
+            elif glob.startswith("!"):
                 for name in found:
                     fitting.pop(name, None)
             else:
@@ -168,6 +166,12 @@ def _find_fitting(glob: str, names: Mapping[str, None]) -> dict[str, None]:
     if "*" not in glob:
         return {glob: None} if glob in names else {}
     return {name: None for name in names if parsed.matches(name.split("/"))}
+
+
+def _find_others(glob: str, fitting: Collection[str], names: Mapping[str, None]) -> dict[str, None]:
+    # Without a slash in it, it fits no name that has one.
+    apart = (name for name in names if "/" in glob or "/" not in name)
+    return dict.fromkeys(name for name in apart if name not in fitting)
 
 
 def _has_patterns(globs: Iterable[str]) -> bool:
@@ -678,18 +682,21 @@ def compare_manifest(
         for directory, each in by_place:
             inside = directory.is_relative_to(place)
             said = told.get(directory.relative_to(place).as_posix()) if inside else None
-            if not isinstance(said, str) or _compare(said, each.last, each) == 0:
-                continue
-            here = f"{each.last} here" if each.last else "not released here"
-            known = [it for it in (each.last, each.written) if it]
-            is_above = bool(known) and all(_compare(said, it, each) == 1 for it in known)
-            # Nothing here writes the file, so each release leaves it behind.
-            is_behind = bool(each.last) and _compare(said, each.last, each) == -1
-            advice = _BEHIND if is_behind else _UNTAGGED
-            named = f"{each.package} at {clip(visible(said), 100)} ({here})"
-            found.setdefault((is_above, advice), []).append(named)
+            if isinstance(said, str) and _compare(said, each.last, each) != 0:
+                here = f"{each.last} here" if each.last else "not released here"
+                named = f"{each.package} at {clip(visible(said), 100)} ({here})"
+                found.setdefault(_judge_version(said, each), []).append(named)
         for (is_above, advice), names in found.items():
             yield Unread(few(names), file=_MANIFEST, advice=advice, refused=is_above)
+
+
+def _judge_version(said: str, standing: Standing) -> tuple[bool, str]:
+    """Whether it is higher than all that is known here, and what to do about it."""
+    known = [it for it in (standing.last, standing.written) if it]
+    is_above = bool(known) and all(_compare(said, it, standing) == 1 for it in known)
+    # Nothing here writes the file, so each release leaves it behind.
+    is_behind = bool(standing.last) and _compare(said, standing.last, standing) == -1
+    return is_above, _BEHIND if is_behind else _UNTAGGED
 
 
 def _compare(version: str, other: str, standing: Standing) -> int | None:

@@ -366,18 +366,7 @@ def _classify(
         )
         directories = set(islice(meant, MAX_MANIFESTS))
         below = directories - {root}
-        unread += [
-            UnreadManifest(name, f"{path} {_LEADS_NOWHERE}")
-            for path in candidates
-            if len(path.parts) == 1 and _is_broken(root / path)
-        ]
-        # A sparse checkout leaves them out, or somebody has removed them.
-        unread += [
-            UnreadManifest(name, clip(visible(f"{path} is in git, but not checked out"), _MAX_WHY))
-            for path in candidates
-            if not os.path.lexists(root / path)
-            and not any(is_aside(part) or _BESIDE.fullmatch(part) for part in path.parts)
-        ]
+        unread += [UnreadManifest(name, why) for why in _list_unreadable(root, candidates)]
         if not below and not foreign:
             continue  # what its roots import takes long
         unclaimed = _Unclaimed(root, folders.roots(ecosystems[name]), manifests, below)
@@ -388,6 +377,17 @@ def _classify(
             found.append(NestedPackages(name, relative, of_it, is_workspace))
         unread += [UnreadManifest(name, why) for _, why in sorted(unclaimed.unread.items())]
     return found, unread
+
+
+def _list_unreadable(root: Path, candidates: Sequence[Path]) -> Iterator[str]:
+    for path in candidates:
+        if len(path.parts) == 1 and _is_broken(root / path):
+            yield f"{path} {_LEADS_NOWHERE}"
+    # A sparse checkout leaves them out, or somebody has removed them.
+    for path in candidates:
+        is_beside = any(is_aside(part) or _BESIDE.fullmatch(part) for part in path.parts)
+        if not is_beside and not os.path.lexists(root / path):
+            yield clip(visible(f"{path} is in git, but not checked out"), _MAX_WHY)
 
 
 def _is_broken(path: Path) -> bool:

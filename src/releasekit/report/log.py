@@ -154,10 +154,7 @@ class LogProgress:
         took = f"in {seconds(lasted_s)}"
         if self._verbose:
             self._say(event, f"{phase} ended {took}{_attempt_text(event)}", event.detail)
-            needs = self._needs.get(package, frozenset())
-            built = phase == "build" and not event.detail and not self._dry_run
-            if built and (missing := sorted(needs - self._there)):
-                self._say(event, f"waits for {log_line(few([str(each) for each in missing]))}")
+            self._say_missing(event)
         elif phase == "wait":
             self._say(event, f"waited {seconds(lasted_s)}", event.detail or "it is there")
         elif phase in {"build", "follow-up"} and event.detail not in {"", _INTERRUPTED}:
@@ -170,6 +167,11 @@ class LogProgress:
         elif phase == "build" and self._dry_run and not event.detail:
             # Also without a result: a dry run tries some builds too early.
             self._say(event, f"build ended {took}")
+
+    def _say_missing(self, event: Event) -> None:
+        missing = sorted(self._needs.get(event.package, frozenset()) - self._there)
+        if missing and event.phase == "build" and not event.detail and not self._dry_run:
+            self._say(event, f"waits for {log_line(few([*map(str, missing)]))}")
 
     def _on_retrying(self, event: Event) -> None:
         pause = f"again in {seconds(event.delay_s)}"

@@ -27,7 +27,7 @@ from releasekit.text.commands import spell
 from releasekit.text.json_text import refuse_many
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from releasekit.model import Package
     from releasekit.state.seals import Seal
@@ -174,23 +174,11 @@ def compact(data: bytes, *, most: int | None = None) -> bytes:
         folding.apply(record)
     over = folding.find_runs_over()
 
-    # The run of each line, each id in memory once; of each package, the version that was mentioned
-    # last; and the versions that runs at work mention.
-    runs: list[str] = []
-    ids: dict[str, str] = {}
-    last: dict[str, str] = {}
-    current: set[tuple[str, str]] = set()
-    for record in records_of(data):
-        runs.append(ids.setdefault(record["run"], record["run"]))
-        if record["event"] in _OF_PACKAGES:
-            package, version = record["package"], record["version"]
-            last[package] = version
-            if record["run"] not in over:
-                current.add((package, version))
+    runs, current = _find_current(data, over)
 
     kept = set(folding.duration_lines.values())
-    for (package, version), folded in folding.versions.items():
-        if version == last[package] or (package, version) in current or not folded.settled:
+    for named, folded in folding.versions.items():
+        if named in current or not folded.settled:
             kept.update(folded.lines.values())
     needed = {runs[line - 1] for line in kept} | folding.find_last_runs()
 
@@ -210,6 +198,24 @@ def compact(data: bytes, *, most: int | None = None) -> bytes:
         if most is not None and shorter.tell() > most:
             return b""
     return shorter.getvalue()
+
+
+def _find_current(data: bytes, over: Collection[str]) -> tuple[list[str], set[tuple[str, str]]]:
+    """The run of each line, each id in memory once; and the versions of packages that runs at work
+    mention, or that were mentioned last.
+    """
+    runs: list[str] = []
+    ids: dict[str, str] = {}
+    last: dict[str, str] = {}
+    current: set[tuple[str, str]] = set()
+    for record in records_of(data):
+        runs.append(ids.setdefault(record["run"], record["run"]))
+        if record["event"] in _OF_PACKAGES:
+            package, version = record["package"], record["version"]
+            last[package] = version
+            if record["run"] not in over:
+                current.add((package, version))
+    return runs, current.union(last.items())
 
 
 def records_of(data: bytes) -> Iterator[Mapping[str, Any]]:

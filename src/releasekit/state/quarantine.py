@@ -45,11 +45,7 @@ def quarantine(state_directory: Path, history: History, ecosystems: Collection[s
             sealed = entry.sealed and where.parts[0] in ecosystems
             if sealed and _has_files(aside, entry) and not _has_files(built, entry):
                 _move(aside, built)
-        found = [
-            where
-            for ecosystem in sorted(ecosystems)
-            for where in _find_unvouched(dist, ecosystem, named)
-        ]
+        found = [*_find_unvouched(dist, ecosystems, named)]
         for where in found:
             aside, built = state_directory / QUARANTINE / where, dist / where
             # What was quarantined before stays if it is what the record names.
@@ -86,15 +82,15 @@ def _with_restored(state_directory: Path, entry: HistoryEntry) -> HistoryEntry:
     return entry
 
 
-def _find_unvouched(built: Path, ecosystem: str, named: Named) -> Iterator[PurePath]:
+def _find_unvouched(built: Path, ecosystems: Collection[str], named: Named) -> Iterator[PurePath]:
     """Directories of files that no sealed record names, and files in places of directories."""
     kept = {
         where
         for where, (_, entry) in named.items()
-        if where.parts[0] == ecosystem and entry.sealed and _has_files(built / where, entry)
+        if where.parts[0] in ecosystems and entry.sealed and _has_files(built / where, entry)
     }
-    above = {parent for where in kept for parent in where.parents} | {PurePath(ecosystem)}
-    pending = [PurePath(ecosystem)]
+    pending = [PurePath(each) for each in sorted(ecosystems, reverse=True)]
+    above = {parent for where in kept for parent in where.parents}.union(pending)
     while pending:
         place = pending.pop()
         names: list[str] = []
