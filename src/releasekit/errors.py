@@ -172,8 +172,7 @@ def map_all(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
             found.append(function(item))
         except (ConfigError, PlanError) as error:
             refused.append(error)
-    if refused:
-        raise join_errors(refused)
+    raise_all(refused)
     return found
 
 
@@ -186,6 +185,12 @@ def join_errors(errors: Sequence[E]) -> E:
             found.setdefault(str(each), each)
     _, *others = found.values()
     return errors[0].with_(others=tuple(others))
+
+
+def raise_all(errors: Sequence[ReleasekitError]) -> None:
+    """Raises what `join_errors` makes of them, if there are any."""
+    if errors:
+        raise join_errors(errors)
 
 
 class Cycle(PlanError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from releasekit.cli.session import open_targets, open_workspace
-from releasekit.errors import ConfigError, join_errors
+from releasekit.errors import ConfigError, raise_all
 from releasekit.fields import replace
 from releasekit.git.commits import Commits
 from releasekit.host.files import repository_of
@@ -61,8 +61,8 @@ async def open_scope(
     )
     unread = list(find_unread((top, config.root), deciding, config.written))
     # A change file is written whatever the version will be.
-    if config.mode != "change" and (refused := refuse_unread(unread)):
-        raise join_errors(refused)
+    if config.mode != "change":
+        raise_all(refuse_unread(unread))
     idle = describe_idle_edges(config.extra_edges, scope.packages, scope.public, config.root)
     return replace(scope, notes=[*notes, *idle, *describe_unread(unread)])
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.config.locations import FILENAME
 from releasekit.ecosystems import folders
-from releasekit.errors import CommandFailed, ConfigError, PlanError, join_errors
+from releasekit.errors import CommandFailed, ConfigError, PlanError, raise_all
 from releasekit.host.files import find_top, read_head
 from releasekit.plan.unlisted_packages import read_list
 from releasekit.problems import Problem
@@ -79,8 +79,7 @@ async def check_absent(
     missing = [place for place in tree.missing if fates.get(place) != "none"]
     held = {place: holdings.list_holders_below(place) & asked for place in missing}
     sparse = _group_by_files(tree.sparse, holdings, asked)
-    if refused := [*_list_refused(held, fates, sparse)]:
-        raise join_errors(refused)
+    raise_all([*_list_refused(held, fates, sparse)])
     left_out = _group(_list_not_committed(holdings, committed))
     notes = [
         f"{few(sorted(map(str, packages)), _MOST_SHOWN)} would be published without "
@@ -158,8 +157,7 @@ async def refuse_absent_members(
         for place, listing in listings
         if listing
     ]
-    if refused:
-        raise join_errors(refused)
+    raise_all(refused)
 
 
 @contextmanager

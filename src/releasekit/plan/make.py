@@ -16,7 +16,7 @@ from msgspec import Struct
 from releasekit.aio import gather_all
 from releasekit.config.levels import WarningLevel
 from releasekit.config.package_filter import with_extra
-from releasekit.errors import ConfigError, Cycle, ManifestError, PlanError, join_errors, map_all
+from releasekit.errors import ConfigError, Cycle, ManifestError, PlanError, map_all, raise_all
 from releasekit.fields import replace
 from releasekit.graph import DependencyGraph, levels_above, reachable
 from releasekit.host.files import read_file
@@ -145,17 +145,10 @@ async def discover(
         if not isinstance(each, ConfigError | PlanError)
     }
     if built is not None and any(each.problem is Problem.TOOL_MISSING for each in refused):
-        chosen = {
-            name: [
-                each
-                for each in target.workspace.packages
-                if built.has_package(each.id) and not each.unpublishable
-            ]
-            for name, target in targets.items()
-        }
-        refused += await _find_unusable({name: own for name, own in chosen.items() if own}, targets)
-    if refused:
-        raise join_errors(refused)
+        there = [each for target in targets.values() for each in target.workspace.packages]
+        chosen = [it for it in there if built.has_package(it.id) and not it.unpublishable]
+        refused += await _find_unusable(chosen, targets)
+    raise_all(refused)
     return targets
 
 
@@ -791,17 +784,17 @@ async def find_missing_tools(
     plan: Plan, targets: Mapping[str, Target]
 ) -> list[ConfigError | PlanError]:
     """Of each ecosystem that has something to build here, why its tool cannot."""
-    built: dict[str, list[Package]] = {}
-    for planned in plan.packages:
-        if planned.action is Action.PUBLISH:
-            built.setdefault(planned.package.id.ecosystem, []).append(planned.package)
+    built = [each.package for each in plan.packages if each.action is Action.PUBLISH]
     return await _find_unusable(built, targets)
 
 
 async def _find_unusable(
-    built: Mapping[str, Sequence[Package]], targets: Mapping[str, Target]
+    built: Iterable[Package], targets: Mapping[str, Target]
 ) -> list[ConfigError | PlanError]:
-    """Why the tools of these ecosystems cannot build these."""
+    """Why tools cannot build these."""
+    by_ecosystem: defaultdict[str, list[Package]] = defaultdict(list)
+    for package in built:
+        by_ecosystem[package.id.ecosystem].append(package)
 
     async def find_error(
         target: Target, building: Sequence[Package]
@@ -812,5 +805,5 @@ async def _find_unusable(
             return error
         return None
 
-    asked = [find_error(targets[name], building) for name, building in sorted(built.items())]
+    asked = [find_error(targets[name], own) for name, own in sorted(by_ecosystem.items())]
     return [error for error in await gather_all(asked) if error is not None]

@@ -16,6 +16,7 @@ from releasekit.errors import (
     PackageError,
     UnnamedRegistry,
     join_errors,
+    raise_all,
 )
 from releasekit.fields import replace
 from releasekit.http.traffic import attribute_to
@@ -53,8 +54,7 @@ def find_unnamed(checks: Mapping[str, Callable[[], object]]) -> dict[str, Unname
 
 def refuse_unnamed(unnamed: Mapping[str, UnnamedRegistry]) -> None:
     """Raises one error for all of them."""
-    if unnamed:
-        raise join_errors([*unnamed.values()])
+    raise_all([*unnamed.values()])
 
 
 async def ask_all(
@@ -113,8 +113,7 @@ async def look_up_all(
 
 def check_credentials(ecosystems: Iterable[str], targets: Mapping[str, Target]) -> None:
     """Raises MissingCredentials for all of these ecosystems where uploads have none."""
-    if missing := _find_missing(ecosystems, targets):
-        raise join_errors(missing)
+    raise_all(_find_missing(ecosystems, targets))
 
 
 def _find_missing(

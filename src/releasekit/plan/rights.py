@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
 from releasekit.ecosystems.preflight import RightsFound
-from releasekit.errors import PlanError, Transient, join_errors
+from releasekit.errors import PlanError, Transient, raise_all
 from releasekit.fields import replace
 from releasekit.model import SENT
 from releasekit.problems import Problem
@@ -62,7 +62,6 @@ async def refuse_unentitled(
         )
         for (why, hint), names in causes.items()
     ]
-    if refused:
-        raise join_errors(refused)
+    raise_all(refused)
     notes = (answer.note for answer in answers if answer.note)
     return replace(plan, notes=(*plan.notes, *notes))

@@ -14,13 +14,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from releasekit.decided import Level
-from releasekit.errors import (
-    MOST_TOLD,
-    PlanError,
-    describe_os_error,
-    did_you_mean,
-    join_errors,
-)
+from releasekit.errors import MOST_TOLD, PlanError, describe_os_error, did_you_mean, raise_all
 from releasekit.fields import replace
 from releasekit.host import durable
 from releasekit.problems import Problem
@@ -130,8 +124,7 @@ def read_change_file(path: str, text: str) -> ChangeFile:
                 entries.append(_read_entry(f"{path}:{number}", line.strip(), number))
             except PlanError as error:
                 refused.append(error)
-    if refused:
-        raise join_errors(refused)
+    raise_all(refused)
     commit, pull_request, said = _read_text(lines[end + 1 :])
     stem = path.rpartition("/")[2].removesuffix(".md")
     first_line = _HEADING.sub("", said.partition("\n")[0]).rstrip()
@@ -224,8 +217,7 @@ def resolve_names(
             else:
                 entries.append(replace(entry, package=named[0]))
         found.append(replace(file, entries=tuple(entries)))
-    if refused:
-        raise join_errors(refused)
+    raise_all(refused)
     return found
 
 
@@ -329,6 +321,5 @@ def _parse_all(
                 files.append(read_change_file(shown, data.decode(errors="replace")))
         except PlanError as error:
             refused += [error, *error.others]
-    if refused:
-        raise join_errors(refused)
+    raise_all(refused)
     return files

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from releasekit.announce.tag_names import tag_name
 from releasekit.decided import Level, Reason
-from releasekit.errors import CommandFailed, ConfigError, PlanError, join_errors
+from releasekit.errors import CommandFailed, ConfigError, PlanError, raise_all
 from releasekit.fields import replace
 from releasekit.model import PackageWarning, WarningName
 from releasekit.plan.other_tools import compare_manifest, describe_unread, refuse_unread
@@ -62,8 +62,7 @@ def _compare_manifests(scope: Scope, collected: Collected) -> list[Unread]:
         return []
     places = (scope.commits.top, scope.config.root)
     unread = list(compare_manifest(places, scope.packages, collected.standings))
-    if refused := refuse_unread(unread):
-        raise join_errors(refused)
+    raise_all(refuse_unread(unread))
     return unread
 
 
@@ -90,8 +89,7 @@ async def _decide(scope: Scope, collected: Collected) -> Decision:
         for each in decision.troubles
         if each.problem not in harmless
     ]
-    if refused:
-        raise join_errors(refused)
+    raise_all(refused)
     return decision
 
 
