@@ -226,9 +226,7 @@ async def _find_job(
 
 
 def _name_repository(own: ForgePlace | None, place: ForgePlace | None, remote: str) -> str:
-    """That of this job, else that of the git remote; by its address where it is of another forge,
-    and empty where neither is known.
-    """
+    """That of this job, or else of the git remote; of another forge, its address."""
     if own and place and own.page.casefold() != place.page.casefold():
         raise _make_error(
             f"this is a job of {own.page}, but the git remote {remote} leads to {place.page}: add "

@@ -256,9 +256,7 @@ def _refuse_unread(unread: Sequence[str], levels: Levels) -> None:
 def _put_in_order(
     found: Sequence[Package], config: PlanConfig, targets: Mapping[str, Target]
 ) -> tuple[dict[PackageId, Package], dict[PackageId, Package], list[Package], tuple[str, ...]]:
-    """All that was `found`, what of it is published, what of that this run is about, in the order
-    of publishing, and notes about this order.
-    """
+    """All by their names, what of it is public, and what the run is about, in order, with notes."""
     about = config.package_filter
     joined = with_extra(found, config.extra_edges, {*targets, *config.absent})
     everything = {each.id: with_doubt(each, config.root) for each in joined}

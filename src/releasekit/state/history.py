@@ -201,11 +201,9 @@ def compact(data: bytes, *, most: int | None = None) -> bytes:
 
 
 def _find_current(data: bytes, over: Collection[str]) -> tuple[list[str], set[tuple[str, str]]]:
-    """The run of each line, each id in memory once; and the versions of packages that runs at work
-    mention, or that were mentioned last.
-    """
+    """The run of each line, and the versions that runs at work or the last lines are about."""
     runs: list[str] = []
-    ids: dict[str, str] = {}
+    ids: dict[str, str] = {}  # each in memory once
     last: dict[str, str] = {}
     current: set[tuple[str, str]] = set()
     for record in records_of(data):

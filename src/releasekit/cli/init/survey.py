@@ -117,9 +117,7 @@ class Inventory(Struct, frozen=True, kw_only=True):
 
 
 class _Choice(Struct, frozen=True):
-    """Of what discovery finds, the packages to publish, and those that hardly anybody means to; and
-    what is not known of these.
-    """
+    """What is found, what of it is to be published or hardly meant, and what is unknown of that."""
 
     targets: Mapping[str, Target]
     chosen: Sequence[Package]
@@ -155,8 +153,7 @@ async def survey_repository(group: Group, given: Config, session: Session) -> In
         choice = await _choose_among_doubted(choice, draft, own_tags, ground)
     targets, chosen = choice.targets, choice.chosen
     draft = replace(draft, excluded=choice.doubted)
-    waiting = _list_waiting(targets, draft)
-    later: list[Package] = []
+    waiting, later = _list_waiting(targets, draft), []
     if chosen:
         waiting, later = [], _list_later(waiting, draft)
     elif not waiting:
@@ -186,9 +183,7 @@ async def survey_repository(group: Group, given: Config, session: Session) -> In
 
 
 async def _mean_known(draft: Proposal, ground: Ground) -> tuple[Proposal, list[str]]:
-    """The draft with those meant that tags or another tool know, where it means none; and a note
-    where that cannot be told.
-    """
+    """The draft, meaning what tags or another tool know; and a note where that cannot be told."""
     listed = _list_places((ground.top, ground.config.root))
     if draft.meant or not draft.unlisted or not (ground.tags or listed):
         return draft, []
@@ -207,9 +202,8 @@ async def _choose_among_doubted(
     """Without these, versions between two tags may be those of the next release. If they are not,
     the doubted ones are all that there is, and are meant.
     """
-    known = choice.targets
-    if ground.is_new:
-        known = await ground.take_in(replace(draft, excluded=choice.doubted))
+    without = replace(draft, excluded=choice.doubted)
+    known = await ground.take_in(without) if ground.is_new else choice.targets
     others = (await _choose(ground.config, known, tags)).chosen
     if others or (ground.is_new and any(it.unpublishable for it in _list_waiting(known, draft))):
         return replace(choice, targets=known, chosen=others)
