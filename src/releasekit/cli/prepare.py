@@ -41,7 +41,7 @@ from releasekit.scheduler.retries import WaitBudget
 from releasekit.text.commands import spell
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+    from collections.abc import AsyncIterator, Collection, Mapping
 
     from releasekit.aio import Group
     from releasekit.announce.post_release import PostRelease
@@ -150,19 +150,12 @@ async def prepare(
                 plan, config, targets, services, pages=session.ci.origin(config.root).pages
             )
         plan, signing = await plan_signing(plan, group, config, services, targets)
-        told = _describe_builds(plan, config, targets, processes.sandbox.words)
-        plan = replace(plan, notes=(*plan.notes, *filter(None, told)))
+        if any(planned.action is Action.PUBLISH for planned in plan.packages):
+            plan = replace(plan, notes=(*plan.notes, f"builds: {processes.sandbox.words}"))
+        if config.start_uploads == "built":
+            plan = replace(plan, notes=(*plan.notes, *filter(None, [describe_late(plan, targets)])))
         plan = session.redacted.clean(plan)
         return Prepared(plan, config, targets, processes, patience, signing, post_release)
-
-
-def _describe_builds(
-    plan: Plan, config: Config, targets: Mapping[str, Target], sandboxed: str
-) -> Iterator[str]:
-    if any(planned.action is Action.PUBLISH for planned in plan.packages):
-        yield f"builds: {sandboxed}"
-    if config.start_uploads == "built":
-        yield describe_late(plan, targets)
 
 
 def _end_of_job(session: Session) -> JobEnd | None:

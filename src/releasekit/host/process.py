@@ -282,7 +282,10 @@ class Processes(Resource):
         apart = outside or secrets is not None
         sandbox = UNCONFINED if outside else self.sandbox
         usual = self.sandbox.outside(self.environment) if apart else self.environment
-        environment = _join_environment(argv[0], usual, env or {}, secrets or {})
+        several = {**usual, **(env or {}), **(secrets or {})}
+        environment = {k: v for k, v in several.items() if v is not None}
+        if argv[0] == "git":
+            environment = overrule_git_settings(environment)
         if apart:
             argv = [self._find_closed(argv, cwd), *argv[1:]]
         with ExitStack() as ours:
@@ -500,12 +503,6 @@ class _LaunchPipe:
             hint="`build-sandbox: off` runs builds without.",
             problem=Problem.CANNOT_START,
         ) from error
-
-
-def _join_environment(program: str, *given: Mapping[str, str | None]) -> dict[str, str]:
-    several = {name: value for each in given for name, value in each.items()}
-    environment = {name: value for name, value in several.items() if value is not None}
-    return overrule_git_settings(environment) if program == "git" else environment
 
 
 def _show(argv: Sequence[str]) -> str:

@@ -124,7 +124,12 @@ def _conclude(status: StatusAnswers, needing: int) -> Iterator[str]:
     """What a person reads who reads one line, and what to do."""
     counts = Counter(status.find_state(each.id) for each in status.packages)
     total, lacking = len(status.packages), counts["missing"] + counts["partly there"]
-    told = [*_list_lacks(status, counts, needing)]
+    told = [f"{count_of(counts[it], 'is', 'are')} {it}" for it in _STATES[:-1] if counts[it]]
+    if needing:
+        words = count_of(needing, "that is there needs", "that are there need")
+        told.append(f"{words} {'it' if lacking + counts['yanked'] == 1 else 'them'}")
+    if status.unresolved:
+        told.append(f"{count_of(len(status.unresolved), 'is', 'are')} not resolved")
     if not told:
         resolved = ", and clients resolve all that is needed" if status.is_smoked else ""
         yield f"{'the package is' if total == 1 else f'all {total} packages are'} there{resolved}"
@@ -148,15 +153,3 @@ def _conclude(status: StatusAnswers, needing: int) -> Iterator[str]:
             "what is partly there takes files of the same build: where another tool built them, "
             "give their directory, as `--dist DIR`"
         )
-
-
-def _list_lacks(status: StatusAnswers, counts: Counter[str], needing: int) -> Iterator[str]:
-    for state in _STATES[:-1]:
-        if counts[state]:
-            yield f"{count_of(counts[state], 'is', 'are')} {state}"
-    if needing:
-        words = count_of(needing, "that is there needs", "that are there need")
-        lacking = counts["missing"] + counts["partly there"] + counts["yanked"]
-        yield f"{words} {'it' if lacking == 1 else 'them'}"
-    if status.unresolved:
-        yield f"{count_of(len(status.unresolved), 'is', 'are')} not resolved"
