@@ -31,7 +31,7 @@ from releasekit.text.splice import splice
 from releasekit.text.toml_text import Where, edit_strings, find_value, parse_toml, put_string
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.config.values import PinMode
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     # Of a package in a lock file: name, version and source, which is empty for a path.
     Locked = tuple[str, str, str]
+    Moved = tuple[Path, Where, str]
 
 # In other repositories, and in what tools have made: https://bford.info/cachedir/
 _FOREIGN: Final = (".git", "CACHEDIR.TAG")
@@ -115,83 +116,113 @@ class CargoVersioning(Struct, Versioning, frozen=True, dict=True):
                 )
 
     def edit(self, versions: Mapping[str, str], edits: Edits, ranges: Ranges) -> WrittenVersions:
-        """Below, each directory stands for the Cargo.toml in it."""
         if not versions:
             return WrittenVersions()
-        here = {crate.manifest.parent.resolve(): crate for crate in self.crates.values()}
-        homes = {at: crate.workspace.resolve() for at, crate in here.items()}
-        manifests = _read_manifests({*homes, *homes.values()}, edits)
-        needs = [
-            (at, where, need, _follow(edits.root, at, need))
-            for at, document in manifests.items()
-            for where, need in list_dependencies(document)
-        ]
-        new = {at: versions[crate.name] for at, crate in here.items() if crate.name in versions}
-        # Private crates share the version of a workspace too, undecided as they are.
-        sharing = {at for at in here if _inherits_version(table_in(manifests[at], "package"))}
-        shared = {homes[at]: new[at] for at in sharing if at in new}
-        new |= {at: shared[homes[at]] for at in sharing if homes[at] in shared}
+        tree = _read_tree(self.crates.values(), edits)
+        new = tree.find_new(versions)
+        values: dict[Path, dict[Where, str]] = {at: {} for at in tree.documents}
+        for at, version in new.items():
+            if tree.is_sharing(at):
+                values[tree.homes[at]][_SHARED] = version
+            else:
+                values[at][_OWN] = version
+        for at, keys, requirement in _move_needs(tree, new, edits, ranges):
+            values[at][keys] = requirement
+        for at, wanted in values.items():
+            _edit_manifest(edits, at / MANIFEST, tree.documents[at], wanted)
+        map_all(lambda lock: _edit_lock(edits, *lock), _list_locks(tree, new))
         moved = {
             PackageId(ECOSYSTEM, crate.name): new[at]
-            for at, crate in here.items()
+            for at, crate in tree.crates.items()
             if crate.name not in versions and new.get(at, crate.version) != crate.version
         }
-        values: dict[Path, dict[Where, str]] = {at: {} for at in manifests}
-        for at, version in new.items():
-            place, keys = (homes[at], _SHARED) if at in sharing else (at, _OWN)
-            values[place][keys] = version
-        patches = {(at, _name(*each)): path for at, *each, path in needs if each[0][0] == "patch"}
-        # What a workspace lists is raised for any crate that takes it from there.
-        raised = {
-            (homes[at], where[-1])
-            for at, where, need, _ in needs
-            if at in new and find_value(need, ("workspace",)) is True
-        }
-
-        def edit_need(at: Path, where: Where, need: object, path: Path | None) -> None:
-            # Without a path it means what a registry has, unless something is patched in for that.
-            meant = path or patches.get((homes.get(at, at), _name(where, need)))
-            requirement = need if isinstance(need, str) else text_in(need, "version")
-            if meant not in new or not requirement:
-                return
-            raises = (at, where[-1]) in raised if where[0] == "workspace" else at in new
-            keys = where if need is requirement else (*where, "version")
-            old, version = here[meant].version, new[meant]
-            leaves = bool(Version.parse(old).pre) and not Version.parse(version).pre
-            try:
-                values[at][keys] = edit_requirement(
-                    requirement,
-                    old,
-                    version,
-                    raises=raises and (ranges == "raise" or leaves),
-                    exact=ranges == "exact",
-                )
-            except ValueError as error:
-                said = f"{'.'.join(map(str, keys))}: {error}; write {version!r}"
-                raise _refuse(edits, at / MANIFEST, said) from error
-
-        map_all(lambda each: edit_need(*each), needs)
-        for at, wanted in values.items():
-            _edit_manifest(edits, at / MANIFEST, manifests[at], wanted)
-        locks: dict[Path, dict[str, str]] = {home: {} for home in homes.values()}
-        for at, crate in here.items():
-            locks[homes[at]][crate.name] = new.get(at, crate.version)
-        # What is in no workspace locks the crates that it, or what lies below it, needs by path.
-        leading = {at for at, _, _, path in needs if path in here and at not in here}
-        above = {place for at in leading for place in (at, *at.parents)} & manifests.keys()
-        locks |= {at: {} for at in above - here.keys() - locks.keys()}
-        changes = {(here[at].name, here[at].version): version for at, version in new.items()}
-
-        def edit_lock(path: Path) -> None:
-            text = edits.read(path)
-            if text is not None:
-                try:
-                    edits.write(path, _edit_lock(text, locks[path.parent], changes))
-                except ValueError as error:
-                    raise _refuse(edits, path, str(error)) from error
-
-        map_all(edit_lock, [at / "Cargo.lock" for at in sorted(locks)])
         return WrittenVersions(moved=moved)
+
+
+class _Tree(Struct, frozen=True):
+    """All manifests, where each directory stands for the Cargo.toml in it. `homes` are workspaces,
+    and `needs` have the directory that each dependency names, if that is here.
+    """
+
+    crates: Mapping[Path, Crate]
+    homes: Mapping[Path, Path]
+    documents: Mapping[Path, dict[str, Any]]
+    needs: Sequence[tuple[Path, Where, Any, Path | None]]
+
+    def is_sharing(self, at: Path) -> bool:
+        return _inherits_version(table_in(self.documents[at], "package"))
+
+    def find_new(self, versions: Mapping[str, str]) -> dict[Path, str]:
+        """Private crates share the version of a workspace too, undecided as they are."""
+        named = {at: crate.name for at, crate in self.crates.items()}
+        new = {at: versions[name] for at, name in named.items() if name in versions}
+        shared = {self.homes[at]: new[at] for at in new if self.is_sharing(at)}
+        homes = {at: home for at, home in self.homes.items() if home in shared}
+        return new | {at: shared[home] for at, home in homes.items() if self.is_sharing(at)}
+
+
+def _read_tree(crates: Iterable[Crate], edits: Edits) -> _Tree:
+    here = {crate.manifest.parent.resolve(): crate for crate in crates}
+    homes = {at: crate.workspace.resolve() for at, crate in here.items()}
+    documents = _read_manifests({*homes, *homes.values()}, edits)
+    needs = [
+        (at, where, need, _follow(edits.root, at, need))
+        for at, document in documents.items()
+        for where, need in list_dependencies(document)
+    ]
+    return _Tree(here, homes, documents, needs)
+
+
+def _move_needs(
+    tree: _Tree, new: dict[Path, str], edits: Edits, ranges: Ranges
+) -> Iterable[Moved]:
+    """The requirements on what gets a `new` version, as they are from then on."""
+    homes, needs = tree.homes, tree.needs
+    patches = {(at, _name(*it)): path for at, *it, path in needs if it[0][0] == "patch"}
+    # What a workspace lists is raised for any crate that takes it from there.
+    raised = {
+        (homes[at], where[-1])
+        for at, where, need, _ in needs
+        if at in new and find_value(need, ("workspace",)) is True
+    }
+
+    def move(at: Path, where: Where, need: object, path: Path | None) -> Moved | None:
+        # Without a path it means what a registry has, unless something is patched in for that.
+        meant = path or patches.get((homes.get(at, at), _name(where, need)))
+        requirement = need if isinstance(need, str) else text_in(need, "version")
+        if meant not in new or not requirement:
+            return None
+        raises = (at, where[-1]) in raised if where[0] == "workspace" else at in new
+        keys = where if need is requirement else (*where, "version")
+        old, version = tree.crates[meant].version, new[meant]
+        leaves = bool(Version.parse(old).pre) and not Version.parse(version).pre
+        raises = raises and (ranges == "raise" or leaves)
+        exact = ranges == "exact"
+        try:
+            edited = edit_requirement(requirement, old, version, raises=raises, exact=exact)
+        except ValueError as error:
+            said = f"{'.'.join(map(str, keys))}: {error}; write {version!r}"
+            raise _refuse(edits, at / MANIFEST, said) from error
+        return at, keys, edited
+
+    return filter(None, map_all(lambda each: move(*each), needs))
+
+
+def _list_locks(
+    tree: _Tree, new: Mapping[Path, str]
+) -> Iterator[tuple[Path, Mapping[str, str], Mapping[tuple[str, str], str]]]:
+    """What `_move_locked` is about, by the place of each lock file that may be there."""
+    here = tree.crates
+    locks: dict[Path, dict[str, str]] = {home: {} for home in tree.homes.values()}
+    for at, crate in here.items():
+        locks[tree.homes[at]][crate.name] = new.get(at, crate.version)
+    # What is in no workspace locks the crates that it, or what lies below it, needs by path.
+    leading = {at for at, _, _, path in tree.needs if path in here and at not in here}
+    above = {place for at in leading for place in (at, *at.parents)} & tree.documents.keys()
+    locks |= {at: {} for at in above - here.keys() - locks.keys()}
+    changes = {(here[at].name, here[at].version): version for at, version in new.items()}
+    for at in sorted(locks):
+        yield at / "Cargo.lock", locks[at], changes
 
 
 def _inherits_version(table: Mapping[str, object]) -> bool:
@@ -272,6 +303,17 @@ def _edit_manifest(
 
 
 def _edit_lock(
+    edits: Edits, path: Path, members: Mapping[str, str], changes: Mapping[tuple[str, str], str]
+) -> None:
+    text = edits.read(path)
+    if text is not None:
+        try:
+            edits.write(path, _move_locked(text, members, changes))
+        except ValueError as error:
+            raise _refuse(edits, path, str(error)) from error
+
+
+def _move_locked(
     text: str, members: Mapping[str, str], changes: Mapping[tuple[str, str], str]
 ) -> str:
     """`text` with these versions of `members`, and `changes` of others, by name and version. Raises
@@ -285,42 +327,53 @@ def _edit_lock(
     found = {at: each for at, block in enumerate(blocks) if (each := _LOCKED.match(block))}
     before = [(each[1], each[2], each[3] or "") for each in found.values()]
     own = Counter(name for name, _, source in before if not source)
-    after = []
-    for name, version, source in before:
-        new = changes.get((name, version), version)
-        if own[name] == 1:
-            new = members.get(name, new)
-        after.append((name, version if source else new, source))
+    sure = {name: version for name, version in members.items() if own[name] == 1}
+    after = [
+        (name, version if source else sure.get(name, changes.get((name, version), version)), source)
+        for name, version, source in before
+    ]
     lacking = members.items() - {(name, version) for name, version, source in after if not source}
     if lacking:
         raise ValueError(f"lacks {' and '.join(sorted(name for name, _ in lacking))}: {_MEND}")
     shown = [*_spell(before)]
-    spelled = dict(zip(shown, _spell(after), strict=True))
-    lost = {
-        name
-        for name, (_, old, _), (_, new, _) in zip(shown, before, after, strict=True)
-        if old != new and not Requirement.parse(old).matches(Version.parse(new))
-    }
-    bodies = []
-    for at, (name, version, source) in zip(found, after, strict=True):
-        listed = [*_LISTED.finditer(blocks[at])]
-        if source and not lost.isdisjoint(each[0] for each in listed):
-            raise ValueError(
-                f"{name} {version} comes from elsewhere, and may exclude a version that `[patch]` "
-                "gives it: write that by hand, and run `cargo update --workspace`"
-            )
-        names = [spelled.get(each[0], each[0]) for each in listed]
-        if names != [each[0] for each in listed]:
-            names.sort(key=str.split)
-        spans = [each.span() for each in listed]
-        parts = [(found[at].span(2), version), *zip(spans, names, strict=True)]
-        bodies.append(splice(blocks[at], parts).rstrip())
+    _check_others(found.values(), before, after, shown)
+    edit_block = partial(_edit_block, dict(zip(shown, _spell(after), strict=True)))
+    bodies = [*map(edit_block, found.values(), after)]
     # Packages of one name stand in the order of their versions.
     if before == sorted(before, key=_rank):
         bodies = [body for _, body in sorted(zip(map(_rank, after), bodies, strict=True))]
     for at, body in zip(found, bodies, strict=True):
         blocks[at] = body + blocks[at][len(blocks[at].rstrip()) :]
     return "".join(blocks)
+
+
+def _check_others(
+    found: Iterable[re.Match[str]],
+    before: Sequence[Locked],
+    after: Sequence[Locked],
+    shown: Sequence[str],
+) -> None:
+    lost = {
+        name
+        for name, (_, old, _), (_, new, _) in zip(shown, before, after, strict=True)
+        if old != new and not Requirement.parse(old).matches(Version.parse(new))
+    }
+    for each, (name, version, source) in zip(found, before, strict=True):
+        if source and not lost.isdisjoint(_LISTED.findall(each.string)):
+            raise ValueError(
+                f"{name} {version} comes from elsewhere, and may exclude a version that `[patch]` "
+                "gives it: write that by hand, and run `cargo update --workspace`"
+            )
+
+
+def _edit_block(spelled: Mapping[str, str], found: re.Match[str], after: Locked) -> str:
+    """Of a package, with what it lists as that is `spelled` from then on."""
+    listed = {each.span(): each[0] for each in _LISTED.finditer(found.string)}
+    names = [spelled.get(name, name) for name in listed.values()]
+    if names != [*listed.values()]:
+        names.sort(key=str.split)
+    parts = [(found.span(2), after[1]), *zip(listed, names, strict=True)]
+    return splice(found.string, parts).rstrip()
 
 
 def _rank(each: Locked) -> tuple[str, Version, str]:
