@@ -9,7 +9,7 @@ import re
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 from packaging.requirements import Requirement
 from packaging.specifiers import Specifier, SpecifierSet
 from packaging.utils import canonicalize_name
@@ -29,7 +29,7 @@ from releasekit.text.splice import splice
 from releasekit.text.toml_text import edit_strings, find_value, parse_toml, put_string
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.config.values import PinMode
@@ -111,8 +111,7 @@ class PyPIVersioning(Struct, Versioning, frozen=True, dict=True):
         for project in self.projects.values():
             if "version" in project.dynamic and not project.unpublishable:
                 document = manifest.read_pyproject(project.manifest)
-                directory = project.manifest.parent
-                if found := find_version(document, directory, edits.read):
+                if found := find_version(document, project.manifest.parent, edits.read):
                     package = PackageId(manifest.ECOSYSTEM, project.name)
                     sharing.setdefault(found[0].resolve(), []).append(package)
         return {
@@ -145,62 +144,78 @@ class PyPIVersioning(Struct, Versioning, frozen=True, dict=True):
                 )
 
     def edit(self, versions: Mapping[str, str], edits: Edits, ranges: Ranges) -> WrittenVersions:
-        projects = self.projects
         # All manifests, each with the directory whose lock holds for it.
         homes = find_lock_directories(self.root, self.options)
         new = {name: Version(version) for name, version in versions.items()}
-        owners = {project.manifest: project for project in projects.values()}
+        owners = {project.manifest: project for project in self.projects.values()}
         places = {
             str(each.manifest.parent): str(new.get(name, each.version))
-            for name, each in projects.items()
+            for name, each in self.projects.items()
         }
         locks = {home: edits.read(home / "uv.lock") or "" for home in set(homes.values())}
         indexed = {home: new.keys() & _INDEXED.findall(lock) for home, lock in locks.items()}
         members: dict[Path, set[str]] = {home: set() for home in locks}
-        rewrites: Rewrites = {}
-        by_tag: set[PackageId] = set()
-        moved: dict[PackageId, str] = {}
-        undecided: list[tuple[PyProject, Mapping[str, Any]]] = []
+        writing = _Writing(self.projects, new, edits, ranges)
 
         def edit_manifest(path: Path) -> None:
-            text, own = edits.read(path) or "", owners.get(path)
-            is_released = own is not None and own.name in new
-            document = parse_toml(text)
-            # These locks have a hash of all requirements.
-            hashed = any(edits.read(path.parent / each) for each in ("pdm.lock", "poetry.lock"))
-            changes = _move_requirements(
-                *(document, path, projects, new, rewrites),
-                fixed=new.keys() if hashed else indexed[homes[path]],
-                ranges=ranges if is_released or ranges == "exact" else "keep",
-            )
-            if own is not None and own.unpublishable and "version" in own.dynamic:
-                undecided.append((own, document))
-            if own is not None and is_released:
+            own = owners.get(path)
+            if own and own.name in new:
                 members[homes[path]].add(str(path.parent))
-                if Version(own.version) != new[own.name]:
-                    written = _write_version(document, own, str(new[own.name]), edits)
-                    if written is None:
-                        by_tag.add(PackageId(manifest.ECOSYSTEM, own.name))
-                    else:
-                        changes |= written[0]
-                        moved.update(written[1])
-            if changes:
-                edits.write(path, edit_strings(text, changes, wanted=document, of=str(path)))
+            writing.edit_manifest(path, own, indexed[homes[path]])
 
         def edit_lock(home: Path) -> None:
             if locks[home]:
-                path = home / "uv.lock"
+                path, rewrites = home / "uv.lock", writing.rewrites
                 edits.write(path, _move_lock(path, locks[home], places, rewrites, members[home]))
 
         _ = map_all(edit_manifest, homes)
         _ = map_all(edit_lock, locks)
-        # Private projects take a version from the files of others, undecided as they are.
-        changed = edits.list_changes()
-        for project, document in undecided:
-            found = find_version(document, project.manifest.parent, edits.read)
-            if found and found[0].resolve() in changed:
-                moved[PackageId(manifest.ECOSYSTEM, project.name)] = found[1][1]
-        return WrittenVersions(by_tag=frozenset(by_tag), moved=moved)
+        writing.follow(owners[path] for path in homes if path in owners)
+        return WrittenVersions(by_tag=frozenset(writing.by_tag), moved=writing.moved)
+
+
+class _Writing(Struct):
+    """What is written so far. `now` are the projects, and `new` the versions decided for them."""
+
+    now: Mapping[str, PyProject]
+    new: Mapping[str, Version]
+    edits: Edits
+    ranges: Ranges
+    rewrites: Rewrites = field(default_factory=dict)
+    by_tag: set[PackageId] = field(default_factory=set)
+    moved: dict[PackageId, str] = field(default_factory=dict)
+
+    def edit_manifest(self, path: Path, own: PyProject | None, indexed: Collection[str]) -> None:
+        """`indexed` are the packages that its lock takes from an index."""
+        edits, text = self.edits, self.edits.read(path) or ""
+        version = self.new.get(own.name) if own else None
+        document = parse_toml(text)
+        # These locks have a hash of all requirements.
+        hashed = any(edits.read(path.parent / each) for each in ("pdm.lock", "poetry.lock"))
+        changes = _move_requirements(
+            *(document, path, self.now, self.new, self.rewrites),
+            fixed=self.new.keys() if hashed else indexed,
+            ranges=self.ranges if version or self.ranges == "exact" else "keep",
+        )
+        if own and version and Version(own.version) != version:
+            written = _write_version(document, own, str(version), edits)
+            if written is None:
+                self.by_tag.add(PackageId(manifest.ECOSYSTEM, own.name))
+            else:
+                changes |= written[0]
+                self.moved.update(written[1])
+        if changes:
+            edits.write(path, edit_strings(text, changes, wanted=document, of=str(path)))
+
+    def follow(self, projects: Iterable[PyProject]) -> None:
+        """Private ones take a version from the files of others, undecided as they are."""
+        changed = self.edits.list_changes()
+        for project in projects:
+            if project.unpublishable and "version" in project.dynamic:
+                document = parse_toml(self.edits.read(project.manifest) or "")
+                found = find_version(document, project.manifest.parent, self.edits.read)
+                if found and found[0].resolve() in changed:
+                    self.moved[PackageId(manifest.ECOSYSTEM, project.name)] = found[1][1]
 
 
 def find_version(
@@ -236,9 +251,10 @@ def find_version(
         paths, written = [text_in(hatch, "path")], _HATCH
     else:
         return None
-    files = [directory / each for each in paths if each]
-    found = ((path, written.search(read(path) or "")) for path in files)
-    return next(((path, match) for path, match in found if match), None)
+    for path in map(directory.joinpath, filter(None, paths)):
+        if match := written.search(read(path) or ""):
+            return path, match
+    return None
 
 
 def _assigned(name: str) -> re.Pattern[str]:
@@ -302,24 +318,20 @@ def _move_requirements(
             or not specifier.contains(now[name].version, prereleases=True)
         ):
             continue
+        version = new[name]
         # No lock has what builds need: an index has it, and nothing new before the release.
         is_locked = where[0] != "build-system"
-        is_free = is_locked and name not in fixed
-        # A stable version asks for no prerelease.
-        may = not new[name].is_prerelease or (owner in new and new[owner].is_prerelease)
-        leaves = owner in new and specifier.prereleases and not new[name].is_prerelease
-        raises = bool(ranges == "raise" or leaves) and is_free and may
-        write = partial(move_specifier, new=new[name], raises=raises)
-        if is_free and ranges == "exact" and specifier:
-            write = partial(re.sub, r"(?s).+", f"=={new[name]}")
-        moved = manifest.with_specifier(text, write)
-        if moved == text and specifier.contains(new[name], prereleases=True):
-            continue
         stays = is_locked and name in fixed
-        if stays or not Requirement(moved).specifier.contains(new[name], prereleases=True):
+        write: Callable[[str], str] = partial(move_specifier, new=version, raises=False)
+        if is_locked and not stays:
+            write = _choose_move(specifier, version, new.get(owner), ranges)
+        moved = manifest.with_specifier(text, write)
+        if moved == text and specifier.contains(version, prereleases=True):
+            continue
+        if stays or not Requirement(moved).specifier.contains(version, prereleases=True):
             raise refuse_edit(
                 f"{path}: {'.'.join(map(str, where[:-1]))} has {text!r}, which excludes {name} "
-                f"{new[name]}{', and its lock needs an index to follow' if stays else ''}",
+                f"{version}{', and its lock needs an index to follow' if stays else ''}",
                 f'Write a range that admits both, such as "{name}>={now[name].version}"'
                 f"{', lock again,' if stays else ''} and commit it.",
             )
@@ -327,6 +339,18 @@ def _move_requirements(
         changes[where] = partial(manifest.replace_specifier, write)
         rewrites[owner, name, specifier] = write
     return changes
+
+
+def _choose_move(
+    specifier: SpecifierSet, new: Version, owner: Version | None, ranges: Ranges
+) -> Callable[[str], str]:
+    """What becomes of the text of one that may change; `owner` is decided for who requires it."""
+    if ranges == "exact" and specifier:
+        return partial(re.sub, r"(?s).+", f"=={new}")
+    # A stable version asks for no prerelease.
+    may = not new.is_prerelease or (owner is not None and owner.is_prerelease)
+    leaves = owner is not None and specifier.prereleases and not new.is_prerelease
+    return partial(move_specifier, new=new, raises=may and bool(ranges == "raise" or leaves))
 
 
 def _write_version(
@@ -384,11 +408,8 @@ def _write_crate(
     crates = list_maturin_crates(document, project.manifest.parent)
     crate = next((each for each in crates if edits.read(each)), crates[0])
     above = [each for each in crate.parents if each.is_relative_to(edits.root)]
-    places: list[tuple[Path, Where]] = [(crate, ("package",))]
-    places += [(each / "Cargo.toml", ("workspace", "package")) for each in above]
-    read = ((path, where, parse_toml(edits.read(path) or "")) for path, where in places)
-    said = (each for each in read if text_in(find_value(each[2], each[1]), "version"))
-    path, where, cargo = next(said, (crate, (), {}))
+    path, where, text = _find_crate_version(crate, above, edits)
+    cargo = parse_toml(text)
     old = text_in(find_value(cargo, where), "version")
     wanted = re.sub(r"(a|b|rc|\.dev)(?=[0-9])", lambda found: f"-{_PRE[found[1]]}.", new)
     if old == wanted:
@@ -405,12 +426,24 @@ def _write_crate(
         )
     find_value(cargo, where)["version"] = wanted
     change: dict[Where, Edit] = {(*where, "version"): partial(put_string, wanted)}
-    text = edits.read(path) or ""
     edits.write(path, edit_strings(text, change, wanted=cargo, of=str(path)))
     if spans := [(each.span(2), wanted) for each in locked if each[1] == name]:
         edits.write(lock, splice(locked[0].string, spans))
     # Whatever cargo's own packages are, this one moves along, unless a version was decided for it.
     return {PackageId("cargo", str(name)): wanted}
+
+
+def _find_crate_version(
+    crate: Path, above: Sequence[Path], edits: Edits
+) -> tuple[Path, Where, str]:
+    """The manifest that has it, the keys that lead to its table there, and the text of that."""
+    places: list[tuple[Path, Where]] = [(crate, ("package",))]
+    places += [(each / "Cargo.toml", ("workspace", "package")) for each in above]
+    for path, where in places:
+        text = edits.read(path) or ""
+        if text_in(find_value(parse_toml(text), where), "version"):
+            return path, where, text
+    return crate, (), ""
 
 
 def _move_lock(
