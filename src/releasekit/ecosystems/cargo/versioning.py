@@ -119,63 +119,58 @@ class CargoVersioning(Struct, Versioning, frozen=True, dict=True):
         if not versions:
             return WrittenVersions()
         tree = _read_tree(self.crates.values(), edits)
-        new = tree.find_new(versions)
+        decided = {
+            tree.places[at]: versions[crate.name]
+            for at, crate in tree.crates.items()
+            if crate.name in versions
+        }
+        # Private crates share the version of a workspace too, undecided as they are.
+        new = {at: decided[place] for at, place in tree.places.items() if place in decided}
         values: dict[Path, dict[Where, str]] = {at: {} for at in tree.documents}
-        for at, version in new.items():
-            if tree.is_sharing(at):
-                values[tree.homes[at]][_SHARED] = version
-            else:
-                values[at][_OWN] = version
+        for (at, keys), version in decided.items():
+            values[at][keys] = version
         for at, keys, requirement in _move_needs(tree, new, edits, ranges):
             values[at][keys] = requirement
         for at, wanted in values.items():
             _edit_manifest(edits, at / MANIFEST, tree.documents[at], wanted)
         map_all(lambda lock: _edit_lock(edits, *lock), _list_locks(tree, new))
         moved = {
-            PackageId(ECOSYSTEM, crate.name): new[at]
-            for at, crate in tree.crates.items()
-            if crate.name not in versions and new.get(at, crate.version) != crate.version
+            PackageId(ECOSYSTEM, tree.crates[at].name): version
+            for at, version in new.items()
+            if tree.crates[at].name not in versions and version != tree.crates[at].version
         }
         return WrittenVersions(moved=moved)
 
 
 class _Tree(Struct, frozen=True):
-    """All manifests, where each directory stands for the Cargo.toml in it. `homes` are workspaces,
-    and `needs` have the directory that each dependency names, if that is here.
+    """All manifests, where each directory stands for the Cargo.toml in it: the workspaces of crates
+    and the `places` of their versions, and the directory that each of `needs` names, if it is here.
     """
 
     crates: Mapping[Path, Crate]
     homes: Mapping[Path, Path]
+    places: Mapping[Path, tuple[Path, Where]]
     documents: Mapping[Path, dict[str, Any]]
     needs: Sequence[tuple[Path, Where, Any, Path | None]]
-
-    def is_sharing(self, at: Path) -> bool:
-        return _inherits_version(table_in(self.documents[at], "package"))
-
-    def find_new(self, versions: Mapping[str, str]) -> dict[Path, str]:
-        """Private crates share the version of a workspace too, undecided as they are."""
-        named = {at: crate.name for at, crate in self.crates.items()}
-        new = {at: versions[name] for at, name in named.items() if name in versions}
-        shared = {self.homes[at]: new[at] for at in new if self.is_sharing(at)}
-        homes = {at: home for at, home in self.homes.items() if home in shared}
-        return new | {at: shared[home] for at, home in homes.items() if self.is_sharing(at)}
 
 
 def _read_tree(crates: Iterable[Crate], edits: Edits) -> _Tree:
     here = {crate.manifest.parent.resolve(): crate for crate in crates}
     homes = {at: crate.workspace.resolve() for at, crate in here.items()}
     documents = _read_manifests({*homes, *homes.values()}, edits)
+    places: dict[Path, tuple[Path, Where]] = {
+        at: (home, _SHARED) if _inherits_version(table_in(documents[at], "package")) else (at, _OWN)
+        for at, home in homes.items()
+    }
     needs = [
         (at, where, need, _follow(edits.root, at, need))
         for at, document in documents.items()
         for where, need in list_dependencies(document)
     ]
-    return _Tree(here, homes, documents, needs)
+    return _Tree(here, homes, places, documents, needs)
 
 
-def _move_needs(
-    tree: _Tree, new: dict[Path, str], edits: Edits, ranges: Ranges
-) -> Iterable[Moved]:
+def _move_needs(tree: _Tree, new: dict[Path, str], edits: Edits, ranges: Ranges) -> Iterable[Moved]:
     """The requirements on what gets a `new` version, as they are from then on."""
     homes, needs = tree.homes, tree.needs
     patches = {(at, _name(*it)): path for at, *it, path in needs if it[0][0] == "patch"}

@@ -244,8 +244,7 @@ def _find_all_needed(
     needed = [
         find_needed(declared, project, found)
         for declared in project.declared
-        if development
-        or (declared.field != "devDependencies" and declared.key not in project.bundled)
+        if development or project.is_installed(declared)
     ]
     return [each for each in needed if each is not None]
 

@@ -188,9 +188,7 @@ def _find_edges(project: NpmPackage, found: Found, *, inside: bool) -> Iterator[
     """Those that lead to the version of this workspace, or else those that exclude it, in the order
     of the manifest; users do not install development dependencies.
     """
-    for declared in project.declared:
-        if declared.field == "devDependencies" or declared.key in project.bundled:
-            continue
+    for declared in filter(project.is_installed, project.declared):
         needed = find_needed(declared, project, found)
         if needed is None or needed.name == project.name:
             continue

@@ -132,6 +132,10 @@ class NpmPackage(Struct, frozen=True, kw_only=True):
         """Whether it is never published, whatever its version is going to be."""
         return self.unpublishable not in {"", _PLACEHOLDER}
 
+    def is_installed(self, declared: DeclaredDependency) -> bool:
+        """Whether users install it: not what is for development, nor what the tarball bundles."""
+        return declared.field != "devDependencies" and declared.key not in self.bundled
+
 
 def read_manifest(path: Path) -> dict[str, object]:
     """The parsed file; raises ConfigError when it is too large, not UTF-8, or no JSON object."""
@@ -152,39 +156,17 @@ def _parse_object(text: str) -> dict[str, object]:
 
 def parse_package(document: Mapping[str, object], path: Path) -> NpmPackage | None:
     """None for a package.json without a name: it only marks a directory."""
-    name = document.get("name")
-    if name is None or name == "":
+    if not (name := _read_name(document, path)):
         return None
-    if (
-        not isinstance(name, str)
-        or len(name) > 214
-        or not _NAME.fullmatch(name)
-        or name.lower() in _TAKEN
-    ):
-        raise ManifestError(
-            f"{path}: name is {name!r}", hint='Write a name like "acme-core" or "@acme/core".'
-        )
-    # Private is everything that JavaScript takes for true, even the text "false".
-    # https://github.com/npm/cli/blob/latest/lib/commands/publish.js
-    private, unpublishable = document.get("private"), ""
-    if private or isinstance(private, list | dict):
-        unpublishable = f"its package.json says private: {json.dumps(private)[:40]}"
-    elif "version" not in document:
-        unpublishable = UNVERSIONED
-    elif document["version"] in _PLACEHOLDERS:
-        unpublishable = _PLACEHOLDER
+    unpublishable = _explain_unpublishable(document)
     # https://github.com/npm/package-json/blob/main/lib/normalize.js (fillTypes)
     if not unpublishable and document.get("main") and not isinstance(document["main"], str):
         raise ManifestError(
             f"{path}: main is {reprlib.repr(document['main'])}", hint='Write a path: "index.js".'
         )
     scripts = checked_table(document, "scripts", path=path)
-    version = str(document.get("version", ""))
-    is_version = False
-    with contextlib.suppress(ValueError):
-        parsed = Version.parse(version)
-        is_version = not parsed.build and max(parsed.release) <= MAX_NUMBER
-    if not (is_version or unpublishable):
+    version = _read_version(document)
+    if not (version or unpublishable):
         raise ManifestError(
             f"{path}: version is {document.get('version', '')!r}",
             hint='Write a version as semver has it, "1.2.3" or "2.0.0-beta.1"; npm drops build '
@@ -195,7 +177,7 @@ def parse_package(document: Mapping[str, object], path: Path) -> NpmPackage | No
     prefix = napi.get("packageName") or table_in(napi, "package").get("name") or name
     return NpmPackage(
         name=name,
-        version=version if is_version else "",
+        version=version,
         manifest=path,
         declared=list_declared(document, path),
         scripts=frozenset(scripts) & frozenset(SCRIPTS),
@@ -216,6 +198,40 @@ def parse_package(document: Mapping[str, object], path: Path) -> NpmPackage | No
         names_files=not _CONTENTS.isdisjoint(document),
         crates=_list_crates(scripts, is_napi=bool(napi)),
     )
+
+
+def _read_name(document: Mapping[str, object], path: Path) -> str:
+    name = document.get("name")
+    if name is None or name == "":
+        return ""
+    is_name = isinstance(name, str) and len(name) <= 214 and _NAME.fullmatch(name)
+    if not isinstance(name, str) or not is_name or name.lower() in _TAKEN:
+        raise ManifestError(
+            f"{path}: name is {name!r}", hint='Write a name like "acme-core" or "@acme/core".'
+        )
+    return name
+
+
+def _explain_unpublishable(document: Mapping[str, object]) -> str:
+    """Private is everything that JavaScript takes for true, even the text "false".
+    https://github.com/npm/cli/blob/latest/lib/commands/publish.js
+    """
+    private = document.get("private")
+    if private or isinstance(private, list | dict):
+        return f"its package.json says private: {json.dumps(private)[:40]}"
+    if "version" not in document:
+        return UNVERSIONED
+    return _PLACEHOLDER if document["version"] in _PLACEHOLDERS else ""
+
+
+def _read_version(document: Mapping[str, object]) -> str:
+    """Empty where npm takes it for none."""
+    text = str(document.get("version", ""))
+    with contextlib.suppress(ValueError):
+        version = Version.parse(text)
+        if not version.build and max(version.release) <= MAX_NUMBER:
+            return text
+    return ""
 
 
 def find_tag(document: Mapping[str, object]) -> tuple[str, str]:

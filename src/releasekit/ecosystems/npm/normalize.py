@@ -31,6 +31,8 @@ def normalize(document: Mapping[str, Any], names: Collection[str], readme: str) 
     found = {key: value for key, value in document.items() if not key.startswith("_")}
     _normalize_bundled(found)
     _normalize_scripts(found, {name for name in names if "/" not in name})
+    _normalize_man(found, names)
+    _normalize_programs(found, names)
     _normalize_files(found, names)
     if isinstance(several := found.get("repositories"), list) and several:
         found["repository"] = several[0]
@@ -72,18 +74,17 @@ def _normalize_scripts(found: dict[str, Any], top: Collection[str]) -> None:
         found["scripts"] = scripts
 
 
-def _normalize_files(found: dict[str, Any], names: Collection[str]) -> None:
-    """What names files of the package, as `bin` and `man`."""
-    directories = table_in(found, "directories")
+def _normalize_man(found: dict[str, Any], names: Collection[str]) -> None:
     man = found.pop("man", None)
-    if not man and (below := text_in(directories, "man")):
-        man = [name for name in _list_below(names, below) if _MAN.fullmatch(name)]
+    if not man:
+        man = [name for name in _list_below(found, "man", names) if _MAN.fullmatch(name)]
     pages = [_secure(each) for each in _as_list(man) if isinstance(each, str) and each]
     if pages:
         found["man"] = pages
-    programs = found.pop("bin", None)
-    if not programs and (below := text_in(directories, "bin")):
-        programs = _list_below(names, below)
+
+
+def _normalize_programs(found: dict[str, Any], names: Collection[str]) -> None:
+    programs = found.pop("bin", None) or _list_below(found, "bin", names)
     if isinstance(programs, str):
         programs = {text_in(found, "name").rpartition("/")[2]: programs}
     elif isinstance(programs, list):
@@ -97,6 +98,9 @@ def _normalize_files(found: dict[str, Any], names: Collection[str]) -> None:
     }
     if kept:
         found["bin"] = kept
+
+
+def _normalize_files(found: dict[str, Any], names: Collection[str]) -> None:
     main = found.get("main") or "index.js"
     if isinstance(main, str) and not {"types", "typings"} & found.keys():
         typed = f"{posixpath.splitext(posixpath.normpath(main))[0]}.d.ts"
@@ -108,8 +112,10 @@ def _normalize_files(found: dict[str, Any], names: Collection[str]) -> None:
         del found["files"]
 
 
-def _list_below(names: Collection[str], directory: str) -> list[str]:
-    """Its visible files."""
+def _list_below(found: Mapping[str, Any], key: str, names: Collection[str]) -> list[str]:
+    """The visible files of one of its `directories`."""
+    if not (directory := text_in(table_in(found, "directories"), key)):
+        return []
     above = f"{_secure(directory)}/".removeprefix("/")
     return sorted(
         name
@@ -130,23 +136,13 @@ def _as_list(value: object) -> list[object]:
 
 def _normalize_links(found: dict[str, Any]) -> None:
     hosted = Hosted.parse(text_in(table_in(found, "repository"), "url"))
-    bugs = found.pop("bugs", None)
-    if not bugs:
-        bugs = {"url": f"{hosted.page}/issues"} if hosted else {}
-    elif isinstance(bugs, str):
+    bugs = found.pop("bugs", None) or (hosted and {"url": f"{hosted.page}/issues"})
+    if isinstance(bugs, str):
         bugs = {"email" if _is_email(bugs) else "url": bugs}
     elif isinstance(bugs, dict):
-        url = bugs.get("name") or bugs.get("web") or bugs.get("url")
-        bugs = {"url": url, "email": bugs.get("email")}
-    else:
-        bugs = {}
+        bugs = {**bugs, "url": bugs.get("name") or bugs.get("web") or bugs.get("url")}
     known = {"url": _is_url, "email": _is_email}
-    kept = {
-        key: value
-        for key, is_valid in known.items()
-        if isinstance(value := bugs.get(key), str) and is_valid(value)
-    }
-    if kept:
+    if kept := {key: text for key, is_it in known.items() if is_it(text := text_in(bugs, key))}:
         found["bugs"] = kept
     homepage = found.pop("homepage", None)
     if not homepage and hosted:

@@ -93,68 +93,37 @@ class Pins(Struct, frozen=True):
 
         return replace_strings(text, change)
 
-    def _pin_spec(self, declared: DeclaredDependency, project: NpmPackage) -> str:
+    def _read_spec(self, declared: DeclaredDependency, project: NpmPackage) -> str:
         reference = Reference.parse(declared.key, declared.spec)
-        spec = declared.spec
+        if reference.kind != "catalog":
+            return declared.spec
+        if spec := find_catalog_spec(self.found.home(project).catalogs, reference):
+            return spec
+        hint = "Add it to the catalog, or write a range."
+        raise _lead_nowhere(project, declared, "that catalog has no such entry", hint)
 
-        def leads_nowhere(reason: str, hint: str) -> PlanError:
-            return PlanError(
-                f"npm:{project.name}: {declared.key} is {declared.spec!r}, and {reason}",
-                hint=hint,
-                problem=Problem.NO_SUCH_DEPENDENCY,
-            )
-
-        if reference.kind == "catalog":
-            spec = find_catalog_spec(self.found.home(project).catalogs, reference)
-            if not spec:
-                raise leads_nowhere(
-                    "that catalog has no such entry", "Add it to the catalog, or write a range."
-                )
-            reference = Reference.parse(declared.key, spec)
+    def _pin_spec(self, declared: DeclaredDependency, project: NpmPackage) -> str:
+        spec = self._read_spec(declared, project)
+        reference = Reference.parse(declared.key, spec)
         if reference.kind == "jsr":
             # As pnpm and yarn pack it; users name the registry of the scope @jsr.
             # https://pnpm.io/package-sources#jsr-registry, https://jsr.io/docs/npm-compatibility
             return f"npm:{reference.name}{'@' if reference.wanted else ''}{reference.wanted}"
         needed = find_needed(declared, project, self.found)
         if needed is None and reference.kind == "workspace":
-            raise leads_nowhere(
-                f"no package of this workspace is named {reference.name!r}",
-                "List it in the workspace, correct the name, or write a range.",
-            )
-        # What is bundled comes from the tarball, and users do not install what is for development.
-        is_installed = declared.field != "devDependencies" and declared.key not in project.bundled
-        local = {"path", "unknown", "workspace"}
-        if is_installed and (needed is None or needed is project) and reference.kind in local:
-            if reference.kind == "path" and not exists(project.directory / reference.wanted):
-                raise leads_nowhere(
-                    "the path does not exist", "Correct the path, or write a range."
-                )
-            # Of what lies in the package, only its tarball tells whether it goes along.
-            if needed is project or reference.kind == "unknown" or not find_carried(spec):
-                raise PlanError(
-                    f"{project.manifest}: {declared.field}.{declared.key} is {spec!r}, which users "
-                    "cannot install",
-                    hint="Write a version range, and publish what it leads to; or bundle it "
-                    "(bundleDependencies). Only devDependencies may stay as they are.",
-                    problem=Problem.CANNOT_PIN,
-                )
+            reason = f"no package of this workspace is named {reference.name!r}"
+            hint = "List it in the workspace, correct the name, or write a range."
+            raise _lead_nowhere(project, declared, reason, hint)
         if needed is None or needed is project:
+            if project.is_installed(declared):
+                _refuse_local(project, declared, reference, spec, is_own=needed is project)
             return spec
         if declared.key in project.bundled and reference.kind not in {"workspace", "path"}:
             return spec
         version = self.versions.get(needed.name, needed.version)
         if not is_ours(reference, version):
             return spec
-        # pnpm and yarn resolve `workspace:` to the workspace alone.
-        # https://pnpm.io/workspaces#workspace-protocol-workspace
-        if (
-            declared.field != "devDependencies"
-            and version
-            and reference.kind == "workspace"
-            and reference.wanted not in MARKERS
-            and not (asked := Range.parse(reference.wanted)).is_open
-            and Version.parse(version) not in asked
-        ):
+        if declared.field != "devDependencies" and _is_excluded(version, reference):
             requirement = f"{declared.key} {declared.spec!r}"
             raise conflict(f"npm:{project.name}", requirement, reference.name, version)
         wanted = self._choose_range(reference, declared, version)
@@ -165,7 +134,9 @@ class Pins(Struct, frozen=True):
     def list_edges(self) -> Iterator[Edge]:
         """As `Versioning.list_edges`, where `versions` are those that were released."""
         for project in self.found.by_name.values():
-            for bundled in () if project.is_private else find_bundled(project, self.found):
+            if project.is_private:
+                continue
+            for bundled in find_bundled(project, self.found):
                 released = self.versions.get(bundled.name, bundled.version)
                 if bundled.is_private or not released:
                     continue
@@ -175,15 +146,9 @@ class Pins(Struct, frozen=True):
                     requirement=released,
                     admits=partial(operator.eq, released),
                 )
-            for declared in project.declared if not project.is_private else ():
+            for declared in filter(project.is_installed, project.declared):
                 needed = find_needed(declared, project, self.found)
-                if (
-                    needed is None
-                    or needed is project
-                    or needed.is_private
-                    or declared.field == "devDependencies"
-                    or declared.key in project.bundled
-                ):
+                if needed is None or needed is project or needed.is_private:
                     continue
                 reference = self.found.resolve(declared, project)
                 # A dist-tag or a URL says nothing of versions, and pinning refuses a bad catalog.
@@ -206,8 +171,8 @@ class Pins(Struct, frozen=True):
     ) -> str | None:
         """The range to write, None for what stays as it is."""
         # A peer's range is wide on purpose: the user who installs both decides.
-        ours = declared.field in {"dependencies", "optionalDependencies"}
-        exact = self.mode == "exact" and ours
+        mode = self.mode if declared.field in {"dependencies", "optionalDependencies"} else "none"
+        exact = mode == "exact"
         match reference.kind:
             case "elsewhere":
                 return version if exact and version else None
@@ -216,14 +181,56 @@ class Pins(Struct, frozen=True):
             case "workspace" if reference.wanted in MARKERS:
                 marker = "" if exact else reference.wanted.removeprefix("*")
                 return f"{marker}{version}" if version else "*"
+            case _ if exact or (mode == "auto" and Range.parse(reference.wanted).is_open):
+                return version
+            case "workspace":
+                return fill_in(reference.wanted, version)
             case _:
-                if exact or (
-                    self.mode == "auto" and ours and Range.parse(reference.wanted).is_open
-                ):
-                    return version
-                if reference.kind != "workspace":
-                    return None
-                return fill_in(reference.wanted, version) if version else reference.wanted
+                return None
+
+
+def _lead_nowhere(
+    project: NpmPackage, declared: DeclaredDependency, reason: str, hint: str
+) -> PlanError:
+    return PlanError(
+        f"npm:{project.name}: {declared.key} is {declared.spec!r}, and {reason}",
+        hint=hint,
+        problem=Problem.NO_SUCH_DEPENDENCY,
+    )
+
+
+def _refuse_local(
+    project: NpmPackage,
+    declared: DeclaredDependency,
+    reference: Reference,
+    spec: str,
+    *,
+    is_own: bool,
+) -> None:
+    """Raises PlanError for what leads to nothing that users can install."""
+    if reference.kind == "path" and not exists(project.directory / reference.wanted):
+        hint = "Correct the path, or write a range."
+        raise _lead_nowhere(project, declared, "the path does not exist", hint)
+    # Of what lies in the package, only its tarball tells whether it goes along.
+    is_carried = reference.kind == "path" and not is_own and find_carried(spec)
+    if reference.kind in {"path", "unknown", "workspace"} and not is_carried:
+        raise PlanError(
+            f"{project.manifest}: {declared.field}.{declared.key} is {spec!r}, which users "
+            "cannot install",
+            hint="Write a version range, and publish what it leads to; or bundle it "
+            "(bundleDependencies). Only devDependencies may stay as they are.",
+            problem=Problem.CANNOT_PIN,
+        )
+
+
+def _is_excluded(version: str, reference: Reference) -> bool:
+    """Of `workspace:`, which pnpm and yarn resolve to the workspace alone.
+    https://pnpm.io/workspaces#workspace-protocol-workspace
+    """
+    if not version or reference.kind != "workspace" or reference.wanted in MARKERS:
+        return False
+    asked = Range.parse(reference.wanted)
+    return not asked.is_open and Version.parse(version) not in asked
 
 
 def _holds(asked: Range, version: str) -> bool:

@@ -220,40 +220,51 @@ class Reference(Struct, frozen=True):
             # https://github.com/pnpm/pnpm/blob/main/pnpm11/releasing/exportable-manifest/src/index.ts
             joined = _MARKED.sub(lambda found: f"{found[1]}{'=' if found[2] else ''}", spec)
             return cls("workspace", key, joined) if is_range(joined) else cls("unknown", "", spec)
-        if spec.startswith("workspace:"):
-            wanted = spec.removeprefix("workspace:").strip()
-            if _RELATIVE.fullmatch(wanted):
-                return cls("path", "", wanted)
-            name, wanted = _split_alias(key, wanted, bare=False)
-            # Yarn takes anything else for a path from the root, and publishes the version there:
-            # https://github.com/yarnpkg/berry/blob/master/packages/plugin-pack/sources/index.ts
-            known = wanted in {"^", "~"} or (wanted != "" and is_range(wanted))
-            return cls("workspace", name, wanted if known else "*")
         if path := _PATH.fullmatch(spec):
             return cls("path", "", path["path"])
-        if spec.startswith("jsr:"):
-            return _parse_jsr(key, spec.removeprefix("jsr:"))
-        if spec.startswith("npm:"):
-            name, wanted = _split_alias(key, spec.removeprefix("npm:"))
-            if not _NAMED.fullmatch(name):
-                return cls("unknown", "", spec)
-            if is_range(wanted):
-                return cls("range", name, wanted)
-            is_read = _TAG.fullmatch(wanted) or _is_loose(wanted)
-            return cls("elsewhere", name, wanted) if is_read else cls("unknown", "", spec)
+        protocol, colon, rest = spec.partition(":")
+        if colon and protocol in _PARSERS:
+            return _PARSERS[protocol](key, rest)
         if is_range(spec):
             return cls("range", key, spec)
         if _BARE_PATH.fullmatch(spec):
             return cls("path", "", spec)
-        if _PROTOCOL.match(spec) and not _FETCHED.match(spec):
-            return cls("unknown", "", spec)
-        # A dist-tag of this package, or the URL or the repository of any package.
-        if not re.search(r"[:/]", spec):
-            is_read = _TAG.fullmatch(spec) or _is_loose(spec)
-            return cls("elsewhere", key, spec) if is_read else cls("unknown", "", spec)
-        # npm reads no fragment of the URL of a tarball.
-        is_read = _TARBALL.match(spec) or _selects_one(spec.partition("#")[2])
-        return cls("elsewhere" if is_read else "unknown", "", spec)
+        return _parse_fetched(key, spec)
+
+
+def _parse_workspace(key: str, text: str) -> Reference:
+    wanted = text.strip()
+    if _RELATIVE.fullmatch(wanted):
+        return Reference("path", "", wanted)
+    alias = _ALIAS.fullmatch(wanted)
+    name, wanted = alias.groups() if alias else (key, wanted)
+    # Yarn takes anything else for a path from the root, and publishes the version there:
+    # https://github.com/yarnpkg/berry/blob/master/packages/plugin-pack/sources/index.ts
+    known = wanted in {"^", "~"} or (wanted != "" and is_range(wanted))
+    return Reference("workspace", name, wanted if known else "*")
+
+
+def _parse_alias(_key: str, text: str) -> Reference:
+    alias = _ALIAS.fullmatch(text)
+    name, wanted = alias.groups() if alias else (text, "*")
+    if _NAMED.fullmatch(name):
+        if is_range(wanted):
+            return Reference("range", name, wanted)
+        if _is_read(wanted):
+            return Reference("elsewhere", name, wanted)
+    return Reference("unknown", "", f"npm:{text}")
+
+
+def _parse_fetched(key: str, spec: str) -> Reference:
+    """A dist-tag of this package, or the URL or the repository of any package."""
+    if not re.search(r"[:/]", spec):
+        return (
+            Reference("elsewhere", key, spec) if _is_read(spec) else Reference("unknown", "", spec)
+        )
+    is_fetched = _FETCHED.match(spec) or not _PROTOCOL.match(spec)
+    # npm reads no fragment of the URL of a tarball.
+    is_read = is_fetched and (_TARBALL.match(spec) or _selects_one(spec.partition("#")[2]))
+    return Reference("elsewhere" if is_read else "unknown", "", spec)
 
 
 def _parse_jsr(key: str, text: str) -> Reference:
@@ -264,13 +275,13 @@ def _parse_jsr(key: str, text: str) -> Reference:
     return Reference("jsr", f"@jsr/{found['scope']}__{found['name']}", found["wanted"] or "")
 
 
-def _is_loose(spec: str) -> bool:
-    """Whether npm reads a range in it all the same: it drops words that are no comparators, but not
-    all of them, and takes leading zeros.
+def _is_read(spec: str) -> bool:
+    """Whether npm reads a dist-tag in it, or a range all the same: it drops words that are no
+    comparators, but not all of them, and takes leading zeros.
     https://github.com/npm/node-semver/blob/main/classes/range.js (loose)
     """
     words = re.sub(r"(?<=[<>=~^])\s+", "", spec).replace("||", " ").split()
-    return any(map(_LOOSE_WORD.fullmatch, words))
+    return bool(_TAG.fullmatch(spec)) or any(map(_LOOSE_WORD.fullmatch, words))
 
 
 def _selects_one(fragment: str) -> bool:
@@ -297,7 +308,7 @@ def find_carried(spec: str) -> str:
 
 def fill_in(wanted: str, version: str) -> str:
     """A range of the workspace with `version` at each bare operator, as pnpm packs a peer."""
-    return _BARE.sub(lambda found: f"{found[1]}{found[2] or ''}{version}", wanted)
+    return _BARE.sub(lambda it: f"{it[1]}{it[2] or ''}{version}", wanted) if version else wanted
 
 
 def is_range(text: str) -> bool:
@@ -308,8 +319,5 @@ def is_range(text: str) -> bool:
     return True
 
 
-def _split_alias(key: str, text: str, *, bare: bool = True) -> tuple[str, str]:
-    """Name and range of "name@range"; `bare`: a lone word is a name."""
-    if found := _ALIAS.fullmatch(text):
-        return found["name"], found["rest"]
-    return (text, "*") if bare else (key, text)
+# What follows a protocol, of an entry with this key.
+_PARSERS: Final = {"workspace": _parse_workspace, "npm": _parse_alias, "jsr": _parse_jsr}

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from releasekit.config.values import PinMode
     from releasekit.decided import Edge, Ranges
     from releasekit.ecosystems.npm.discover import Found
+    from releasekit.ecosystems.npm.manifest import DeclaredDependency
     from releasekit.git.versions import Read
     from releasekit.model import Package
     from releasekit.text.toml_text import Span
@@ -139,16 +140,8 @@ def _find_asked(
         if now := package.version:
             asked[path, _VERSION] = Asked(now, now, new or now, edited=new or now)
         for each in package.declared:
-            reference = found.resolve(each, package)
-            needed = found.by_name.get(reference.name)
-            if (
-                reference.kind not in {"workspace", "range"}
-                or needed is None
-                or versions.get(needed.name, needed.version) == needed.version
-                or needed is package
-                or needed is not find_needed(each, package, found)
-                or (path, each.key) in elsewhere
-            ):
+            needed = _find_moved(each, package, found, versions)
+            if needed is None or (path, each.key) in elsewhere:
                 continue
             place: Place = path, (each.field, each.key)
             spec = each.spec
@@ -159,13 +152,31 @@ def _find_asked(
                 place = file, ("catalogs", written.wanted, each.key)
             fresh = Asked(spec, needed.version, versions[needed.name], edited=spec)
             one = asked.setdefault(place, fresh)
-            # A stable version asks for no prerelease.
-            is_stable = not Version.parse(fresh.new).pre
-            may = new and (Version.parse(new).pre or is_stable)
-            leaves = is_stable and bool(Version.parse(fresh.old).pre)
-            raises = leaves or (ranges == "raise" and each.field != "peerDependencies")
-            one.raises |= raises and bool(may)
+            is_peer = each.field == "peerDependencies"
+            one.raises |= _is_raised(fresh, new, ranges="keep" if is_peer else ranges)
     return asked
+
+
+def _find_moved(
+    each: DeclaredDependency, package: NpmPackage, found: Found, versions: Mapping[str, str]
+) -> NpmPackage | None:
+    """The package here that a dependency leads to by a range, if its version changes."""
+    reference = found.resolve(each, package)
+    needed = found.by_name.get(reference.name)
+    if reference.kind not in {"workspace", "range"} or needed is None or needed is package:
+        return None
+    moves = versions.get(needed.name, needed.version) != needed.version
+    return needed if moves and needed is find_needed(each, package, found) else None
+
+
+def _is_raised(asked: Asked, by: str | None, *, ranges: Ranges) -> bool:
+    """Whether it begins with the new version from then on, `by` the one of the package that asks.
+    A stable version asks for no prerelease.
+    """
+    is_stable = not Version.parse(asked.new).pre
+    leaves = is_stable and bool(Version.parse(asked.old).pre)
+    may = by and (is_stable or Version.parse(by).pre)
+    return bool(may) and (leaves or ranges == "raise")
 
 
 def _respell(place: Place, asked: Asked, *, exact: bool) -> None:
