@@ -28,6 +28,7 @@ _COPIED: Final = ("license-file", "readme")
 # Targets that no dependent builds. A file there that `include` names itself belongs to the sources.
 # https://doc.rust-lang.org/cargo/guide/project-layout.html
 _UNUSED: Final = re.compile(r"(?:benches|examples|tests)/")
+_PROGRAM: Final = re.compile(r"src/(?:main\.rs\Z|bin/)")
 
 
 class CargoComposition(Composition):
@@ -47,9 +48,7 @@ class CargoComposition(Composition):
         }
         always = {package.manifest.name, *named}
         further_down = below(package.manifest.name, tracked)
-        is_program = "bin" in document or any(
-            name == "src/main.rs" or name.startswith("src/bin/") for name in tracked
-        )
+        is_program = "bin" in document or any(map(_PROGRAM.match, tracked))
 
         def counts(name: str) -> bool:
             if name in always or (name == "Cargo.lock" and is_program):

@@ -90,12 +90,6 @@ class CargoConfig(Struct, frozen=True, kw_only=True):
         registries = {
             name: environment.get(_variable(name)) or index for name, index in registries.items()
         }
-        # https://doc.rust-lang.org/cargo/reference/source-replacement.html
-        name, stand_in = CRATES_IO_NAME, ""
-        for _ in range(_MAX_HOPS):
-            name = text_in(sources.get(name), "replace-with") or name
-        if name != CRATES_IO_NAME:
-            stand_in = text_in(sources.get(name), "registry") or registries.get(name, "")
         return cls(
             registries=registries,
             variables=variables,
@@ -103,9 +97,19 @@ class CargoConfig(Struct, frozen=True, kw_only=True):
                 index.removeprefix(SPARSE) for index in own if index.startswith(SPARSE)
             ),
             default_registry=default,
-            stand_in=stand_in,
+            stand_in=_find_stand_in(sources, registries),
             replaced=bool(text_in(sources.get(CRATES_IO_NAME), "replace-with")),
         )
+
+
+def _find_stand_in(sources: Mapping[str, object], registries: Mapping[str, str]) -> str:
+    """https://doc.rust-lang.org/cargo/reference/source-replacement.html"""
+    name = CRATES_IO_NAME
+    for _ in range(_MAX_HOPS):
+        name = text_in(sources.get(name), "replace-with") or name
+    if name == CRATES_IO_NAME:
+        return ""
+    return text_in(sources.get(name), "registry") or registries.get(name, "")
 
 
 def cargo_home(environment: Mapping[str, str]) -> Path:

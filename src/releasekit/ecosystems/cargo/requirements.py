@@ -184,12 +184,12 @@ def pin(
                 shown = f'{entry.package} "{entry.requirement}"'
                 raise conflict(what, shown, entry.package, version)
         wanted = version if mode == "auto" else f"={version}"
-        if mode == "none" or (entry.dev and entry.requirement is None):
-            continue
-        if entry.requirement is None or (mode == "exact" and entry.requirement != wanted):
+        if entry.requirement is None:  # a version is put in front of the path
+            key, stays = "path", entry.dev or mode == "none"
+        else:
+            key, stays = "version", entry.requirement == wanted or mode != "exact"
+        if not stays:
             find_value(document, entry.where)["version"] = wanted
-            # A version is put in front of the path.
-            key = "path" if entry.requirement is None else "version"
             edits[(*entry.where, key)] = partial(_edit, entry, wanted)
     return edit_strings(manifest, edits, wanted=document, of=what) if edits else manifest
 

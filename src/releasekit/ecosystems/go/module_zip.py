@@ -25,7 +25,7 @@ from releasekit.host.files import is_file, repository_of
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterator, Mapping
     from pathlib import Path
 
     from releasekit.ecosystems.shared.packed import Counts
@@ -83,7 +83,7 @@ def select_files(files: Mapping[str, ModuleFile], *, go: str, module: str) -> li
     nested = {
         name.rpartition("/")[0]
         for name, file in files.items()
-        if file.regular and "/" in name and name.rpartition("/")[2].lower() == "go.mod"
+        if file.regular and name.lower().endswith("/go.mod")
     }
     chosen: list[str] = []
     troubles: list[str] = []
@@ -94,20 +94,13 @@ def select_files(files: Mapping[str, ModuleFile], *, go: str, module: str) -> li
         if nested.intersection(_list_levels(name)[:-1]):
             continue
         trouble = paths.trouble_with_file(name) or _find_collision(name, folded)
-        if not trouble and name != "go.mod" and name.lower() == "go.mod":
+        if not trouble and name != name.lower() == "go.mod":
             trouble = "go.mod files must have lowercase names"
         if trouble:
             troubles.append(f"{name}: {trouble}")
         elif file.regular:
             chosen.append(name)
-    sizes = {name: files[name].size for name in chosen}
-    if (total := sum(sizes.values())) > MAX_ZIP_BYTES:
-        troubles.append(f"its files have {total} bytes, {MAX_ZIP_BYTES} are allowed")
-    troubles += [
-        f"{name}: larger than {MAX_GO_MOD_BYTES} bytes"
-        for name in ("go.mod", LICENSE)
-        if sizes.get(name, 0) > MAX_GO_MOD_BYTES
-    ]
+    troubles += _find_excess({name: files[name].size for name in chosen})
     if troubles:
         more = f" (and {len(troubles) - _SHOWN} more)" if len(troubles) > _SHOWN else ""
         raise BuildFailed(
@@ -116,6 +109,14 @@ def select_files(files: Mapping[str, ModuleFile], *, go: str, module: str) -> li
             problem=Problem.NOT_A_PACKAGE,
         )
     return chosen
+
+
+def _find_excess(sizes: Mapping[str, int]) -> Iterator[str]:
+    if (total := sum(sizes.values())) > MAX_ZIP_BYTES:
+        yield f"its files have {total} bytes, {MAX_ZIP_BYTES} are allowed"
+    for name in ("go.mod", LICENSE):
+        if sizes.get(name, 0) > MAX_GO_MOD_BYTES:
+            yield f"{name}: larger than {MAX_GO_MOD_BYTES} bytes"
 
 
 def _list_levels(name: str) -> list[str]:

@@ -232,12 +232,7 @@ class TagRegistry(Resource):
             for start in range(0, len(bundles), size):
                 await self._push(bundles[start : start + size], what=str(package))
         except PackageError:
-            there = await _attempt(self._remote.list_tags) or {}
-            moved = [
-                bundle.name
-                for bundle in bundles
-                if bundle.name in there and there[bundle.name].object != bundle.tag
-            ]
+            moved = await self._find_moved(bundles)
             if not moved:
                 raise
             if len(release) > 1:
@@ -254,6 +249,11 @@ class TagRegistry(Resource):
             for (each, _), made in zip(carried, bundles, strict=True)
         }
         self._looks = {each.id: self.group.start(_attempt(look)) for each, look in looks.items()}
+
+    async def _find_moved(self, bundles: Sequence[TagBundle]) -> list[str]:
+        there = await _attempt(self._remote.list_tags) or {}
+        named = [each for each in bundles if each.name in there]
+        return [each.name for each in named if there[each.name].object != each.tag]
 
     def _read_bundle(self, package: Package, artifact: Artifact) -> TagBundle:
         """Blocks. Raises Rejected, also for a module that the go command would not find."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from releasekit.decided import Ranges
     from releasekit.ecosystems.go.discover import Module, Place
     from releasekit.ecosystems.go.registry import TagRegistry
+    from releasekit.errors import PlanError
     from releasekit.git.versions import Read
     from releasekit.model import Package
 
@@ -117,23 +118,12 @@ class GoVersioning(Struct, Versioning, frozen=True, dict=True):
         keys = [place for place in wanted if isinstance(place, tuple)]
         text = (edits.read(config_file) or "") if keys else ""
         spans = find_strings(text, keys)
-        refused: list[tuple[str, str]] = []
-        for path, module in modules.items():
-            where = module.manifest.relative_to(edits.root)
-            place, version = module.version_place, versions.get(path, "")
-            spelled = spell_place(place, edits.root)
-            if version and (trouble := paths.trouble_with_version(path, f"v{version}")):
-                refused.append((f"{where}: {trouble}", _advise(path, version, where, spelled)))
-            if not version and place in wanted:
-                moves = f"{spelled} is going to be {wanted[place]}"
-                hint = "Release both, or give one a version of its own below [go.versions]."
-                refused.append((f"{where}: keeps {module.version}, and {moves}", hint))
-        for place in keys:
-            if place not in spans:
-                said = f"{spell_place(place, edits.root)} is not spelled plainly"
-                refused.append((said, f'Write "{wanted[place]}" there by hand.'))
+        refused = [*self._find_refused(versions, wanted, edits.root)]
+        for key in [each for each in keys if each not in spans]:
+            said = f"{spell_place(key, edits.root)} is not spelled plainly"
+            refused.append(refuse_edit(said, f'Write "{wanted[key]}" there by hand.'))
         if refused:
-            raise join_errors([refuse_edit(said, hint) for said, hint in refused])
+            raise join_errors(refused)
         if keys:
             edits.write(config_file, _replace(text, {spans[key]: wanted[key] for key in keys}))
         for place, version in wanted.items():
@@ -141,6 +131,20 @@ class GoVersioning(Struct, Versioning, frozen=True, dict=True):
                 text = edits.read(place) or ""
                 edits.write(place, _replace(text, {find_in_file(text, place): version}))
         return WrittenVersions()
+
+    def _find_refused(
+        self, versions: Mapping[str, str], wanted: Mapping[Place, str], root: Path
+    ) -> Iterator[PlanError]:
+        for path, module in self.modules.items():
+            where = module.manifest.relative_to(root)
+            place, version = module.version_place, versions.get(path, "")
+            spelled = spell_place(place, root)
+            if version and (trouble := paths.trouble_with_version(path, f"v{version}")):
+                yield refuse_edit(f"{where}: {trouble}", _advise(path, version, where, spelled))
+            if not version and place in wanted:
+                moves = f"{spelled} is going to be {wanted[place]}"
+                hint = "Release both, or give one a version of its own below [go.versions]."
+                yield refuse_edit(f"{where}: keeps {module.version}, and {moves}", hint)
 
 
 def _advise(path: str, version: str, where: Path, place: str) -> str:

@@ -18,7 +18,14 @@ from msgspec import Struct, field
 from releasekit.ecosystems.maven import versions
 from releasekit.ecosystems.maven.document import read_document
 from releasekit.ecosystems.maven.mvn import read_overrides
-from releasekit.ecosystems.maven.pom import DEPLOY, EXCLUDED, PHASE, WITHHOLDING, read_pom
+from releasekit.ecosystems.maven.pom import (
+    DEPLOY,
+    EXCLUDED,
+    PHASE,
+    PORTAL,
+    WITHHOLDING,
+    read_pom,
+)
 from releasekit.ecosystems.shared.packages import edge_meant
 from releasekit.errors import ManifestError, MembersError
 from releasekit.host.files import inside, is_file
@@ -358,34 +365,42 @@ def _explain_withheld(project: PomProject, plugin: str, how: Withholding) -> str
     execution, and that of pluginManagement where none is nearer. Of lists each counts, as they
     may be joined.
     """
-    values: dict[tuple[str, str], PluginSetting] = {}
-    executions = {"default-deploy"} if plugin == DEPLOY else set()
-    for each in _find_settings(project):
-        if each.plugin != plugin:
-            continue
+    settings = [each for each in _find_settings(project) if each.plugin == plugin]
+    for each in settings:
         if each.name == EXCLUDED and project.resolve(each.value) == project.artifact:
             return f"{EXCLUDED} of {plugin} names it{_name_profile(each)}"
-        if each.execution:
-            executions.add(each.execution)
-        if each.value:
-            values.setdefault((each.execution, each.name), each)
-    phases = {name: each.value for (name, key), each in values.items() if key == PHASE}
-    bound = [name for name in sorted(executions) if project.resolve(phases.get(name, "")) != "none"]
-    if executions and not bound:
-        if plugin == DEPLOY and not _has_other_plugin(project):
-            return f"{plugin} is bound to no phase"
-        return ""
-    whole = values.get(("", how.parameter))
-    given = [values.get((name, how.parameter), whole) for name in bound or [""]]
+    given = _find_given(project, plugin, how.parameter, settings)
+    if not given:
+        is_lone = plugin == DEPLOY and not _has_other_plugin(project)
+        return f"{plugin} is bound to no phase" if is_lone else ""
     texts = [project.resolve(each.value if each else f"${{{how.property}}}") for each in given]
     if not all(_is_skipped(text, project) for text in texts):
-        names = plugin == "central-publishing-maven-plugin" and project.resolve(f"${{{EXCLUDED}}}")
-        is_named = names and project.artifact in (each.strip() for each in names.split(","))
-        return f"{EXCLUDED} names it" if is_named else ""
+        return _explain_excluded(project) if plugin == PORTAL else ""
     if (first := given[0]) is None:
         return f"{how.property} is true"
     aside = _name_other_plugin(project, first) if plugin == DEPLOY else ""
     return f"{plugin} is configured to skip it{_name_profile(first)}{aside}"
+
+
+def _find_given(
+    project: PomProject, plugin: str, parameter: str, settings: Sequence[PluginSetting]
+) -> list[PluginSetting | None]:
+    """What each execution has as `parameter` that is bound to a phase; empty without any."""
+    values = {(each.execution, each.name): each for each in reversed(settings) if each.value}
+    executions = {each.execution for each in settings} - {""}
+    if plugin == DEPLOY:
+        executions.add("default-deploy")
+    phases = {name: each.value for (name, key), each in values.items() if key == PHASE}
+    bound = [name for name in sorted(executions) if project.resolve(phases.get(name, "")) != "none"]
+    if executions and not bound:
+        return []
+    whole = values.get(("", parameter))
+    return [values.get((name, parameter), whole) for name in bound or [""]]
+
+
+def _explain_excluded(project: PomProject) -> str:
+    names = project.resolve(f"${{{EXCLUDED}}}").split(",")
+    return f"{EXCLUDED} names it" if project.artifact in map(str.strip, names) else ""
 
 
 def _name_other_plugin(project: PomProject, skip: PluginSetting) -> str:
@@ -468,9 +483,7 @@ def find_snapshots_needed(
     https://www.mojohaus.org/flatten-maven-plugin/flatten-mojo.html#flattenMode
     """
     above = [*project.ancestry()]
-    if any(
-        it.artifact == _SHADE and it.use == "plugin" for each in above for it in each.pom.references
-    ):
+    if any(map(_is_shading, above)):
         return
     is_flattened = any(each.pom.flattened for each in above)
     kept = _RESOLVED & {"dependency"} if is_flattened else _RESOLVED
@@ -485,6 +498,10 @@ def find_snapshots_needed(
             version = find_requested_version(reference, project, name)
             if versions.is_snapshot(version):
                 yield name, version
+
+
+def _is_shading(project: PomProject) -> bool:
+    return any(it.artifact == _SHADE and it.use == "plugin" for it in project.pom.references)
 
 
 def is_selected(reference: PomReference, project: PomProject, target: PomProject) -> bool:

@@ -16,7 +16,7 @@ from releasekit.errors import ManifestError
 from releasekit.fields import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.ecosystems.maven.document import Element
@@ -162,37 +162,24 @@ def read_pom(path: Path) -> Pom:
 def parse_pom(root: Element, path: Path) -> Pom:
     if root.tag != "project":
         raise ManifestError(f"{path}: not a POM: its root is <{root.tag}>, not <project>")
-    artifact = root.value("artifactId")
-    parent = _parse_parent(root)
-    for tag, value in (
-        ("artifactId", artifact),
-        ("groupId", root.value("groupId") or (parent and parent.group)),
-        ("version", root.value("version") or (parent and parent.version)),
-    ):
-        if not value:
-            raise ManifestError(f"{path}: has no <{tag}>", hint="Every POM has one, or a parent's.")
+    _refuse_incomplete(root, path)
     for fault in find_faults(root):
         raise ManifestError(f"{path}: {fault}")
     references = (*_parse_references(root), *_parse_relocation(root))
-    managing: dict[tuple[Use, str], list[PomReference]] = {}
-    for each in references:
-        if each.use in {"managed", "managed plugin"}:
-            name = "" if "${" in each.artifact else each.artifact
-            managing.setdefault((each.use, name), []).append(each)
     return Pom(
         path=path,
         group=root.value("groupId"),
-        artifact=artifact,
+        artifact=root.value("artifactId"),
         version=root.value("version"),
         packaging=root.value("packaging") or "jar",
-        parent=parent,
+        parent=_parse_parent(root),
         properties={name: each.text.strip() for name, each in find_properties(root).items()},
         modules=_list_modules(root),
         modules_of_profiles=tuple(
             module for each in root.all("profiles", "profile") for module in _list_modules(each)
         ),
         references=references,
-        managing=managing,
+        managing=_find_managing(references),
         settings=tuple(_find_settings(root)),
         is_for_portal=any(it.artifact == PORTAL and it.use == "plugin" for it in references),
         goes_to=tuple(_list_repositories(root)),
@@ -214,6 +201,22 @@ def parse_pom(root: Element, path: Path) -> Pom:
             if (found := root.child(*path.split("."))) is not None
         },
     )
+
+
+def _refuse_incomplete(root: Element, path: Path) -> None:
+    for tag in ("artifactId", "groupId", "version"):
+        inherited = root.value("parent", tag) if tag != "artifactId" else ""
+        if not (root.value(tag) or inherited):
+            raise ManifestError(f"{path}: has no <{tag}>", hint="Every POM has one, or a parent's.")
+
+
+def _find_managing(references: Iterable[PomReference]) -> dict[tuple[Use, str], list[PomReference]]:
+    managing: dict[tuple[Use, str], list[PomReference]] = {}
+    for each in references:
+        if each.use in {"managed", "managed plugin"}:
+            name = "" if "${" in each.artifact else each.artifact
+            managing.setdefault((each.use, name), []).append(each)
+    return managing
 
 
 def _has_content(element: Element) -> bool:

@@ -105,6 +105,10 @@ def _find_in_dependencies(root: Element) -> Iterator[str]:
             yield f"{said}, which is not a valid version"
     for each in root.all("dependencyManagement", "dependencies", "dependency"):
         yield from _find_missing(each, "a managed dependency", "groupId", "artifactId")
+    yield from _find_in_plugins(root)
+
+
+def _find_in_plugins(root: Element) -> Iterator[str]:
     for plugin in root.all("build", "plugins", "plugin"):
         if (version := plugin.value("version")) in {"LATEST", "RELEASE"}:
             yield f"uses the version {version} of the plugin {_name(plugin)}: write a fixed version"

@@ -89,13 +89,9 @@ class MavenVersioning(Struct, Versioning, frozen=True, dict=True):
         two share one, wherever that of the sibling stands. POMs that are never published count
         too, as the BOM of a profile, since versions are written there.
         """
-        by_name, root = self.projects, self.root
+        by_name, root, projects = self.projects, self.root, self._list_projects()
         members: dict[str, list[PackageId]] = {}
         places: dict[str, str] = {}
-        projects = [*by_name.values()]
-        if any(each.pom.modules_of_profiles for each in projects):
-            loaded = load_projects(root, self.options, with_profiles=True)
-            projects += [each for each in loaded if each.name not in by_name]
         for project in projects:
             place = places[project.name] = _find_version_place(project, root)
             ids = members.setdefault(place, [])
@@ -111,6 +107,14 @@ class MavenVersioning(Struct, Versioning, frozen=True, dict=True):
                         members[into] += members.pop(own)
                         first |= {each: into for each, it in first.items() if it == own}
         return {place: ids for place, ids in members.items() if len(ids) > 1}
+
+    def _list_projects(self) -> list[PomProject]:
+        """With those that only a profile lists."""
+        projects = [*self.projects.values()]
+        if any(each.pom.modules_of_profiles for each in projects):
+            loaded = load_projects(self.root, self.options, with_profiles=True)
+            projects += [each for each in loaded if each.name not in self.projects]
+        return projects
 
     def list_edges(self, released: Mapping[str, str]) -> Iterator[Edge]:
         """A POM names its parent and the BOMs that it imports in one version, and what it manages
@@ -190,18 +194,15 @@ class VersionEdits:
         """`known` are the projects of the packages, by name. POMs that only a profile lists are
         edited with theirs, and keep versions of their own. Returns what moves along.
         """
-        loaded = load_projects(self._root, self._options, with_profiles=True)
-        by_path = {each.pom.path: each for project in loaded for each in project.ancestry()}
-        for top in {each.top for each in loaded}:
-            self._find_overrides(top)
+        by_path = self._load()
         named = {name: by_path[project.pom.path] for name, project in known.items()}
+        decided = {*wanted, *(name for name, it in named.items() if not explain_private(it))}
         for name, project in named.items():
-            if name in wanted or not explain_private(project):
+            if name in decided:
                 new = wanted.get(name, project.version)
                 self._want(project, name, self._trace_version(project), new)
         by_name = {each.name: each for each in by_path.values()} | named
         uses = list(self._find_uses(by_path.values(), by_name))
-        decided = {*wanted, *(name for name, it in named.items() if not explain_private(it))}
         self._move_along(by_name, uses, decided)
         followed = frozenset(self._wanted)  # by all that names them
         became = {name: self._tell(self._trace_version(each)) for name, each in by_name.items()}
@@ -216,6 +217,13 @@ class VersionEdits:
             for name, version in became.items()
             if name not in wanted and version != by_name[name].version
         }
+
+    def _load(self) -> Mapping[Path, PomProject]:
+        """With the parents of each."""
+        loaded = load_projects(self._root, self._options, with_profiles=True)
+        for top in {each.top for each in loaded}:
+            self._find_overrides(top)
+        return {each.pom.path: each for project in loaded for each in project.ancestry()}
 
     def _find_uses(
         self, projects: Iterable[PomProject], by_name: Mapping[str, PomProject]

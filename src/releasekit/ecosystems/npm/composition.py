@@ -77,12 +77,7 @@ class NpmComposition(Composition):
         named = spelled_out([*(listed if isinstance(listed, list) else ()), *leading])
         named |= spelled_out(posixpath.dirname(path) for path in leading)
         always = {text.removeprefix("./") for text in _list_always_packed(document)}
-        ignored = Patterns.parse(
-            read_text(package.directory / _IGNORE_FILE, max_bytes=MAX_BYTES).splitlines()
-            # Ignore files further down may take back what it says.
-            if _IGNORE_FILE in tracked and not below(_IGNORE_FILE, tracked) and not files.globs
-            else ()
-        )
+        ignored = Patterns.parse(() if files.globs else _read_ignored(package, tracked))
 
         def counts(name: str) -> bool:
             if ALWAYS_PACKED.fullmatch(name):
@@ -233,6 +228,13 @@ def _list_always_packed(document: dict[str, Any]) -> list[str]:
     named = [document.get("main"), document.get("browser"), document.get("module"), commands]
     named += commands.values() if isinstance(commands, dict) else []
     return [each for each in named if isinstance(each, str)]
+
+
+def _read_ignored(package: Package, tracked: Collection[str]) -> Sequence[str]:
+    """Nothing with ignore files further down, which may take back what it says."""
+    if _IGNORE_FILE not in tracked or below(_IGNORE_FILE, tracked):
+        return ()
+    return read_text(package.directory / _IGNORE_FILE, max_bytes=MAX_BYTES).splitlines()
 
 
 def _find_all_needed(

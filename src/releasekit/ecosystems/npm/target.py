@@ -325,15 +325,9 @@ class NpmWorkspace(Struct, frozen=True, kw_only=True):
                 f"npm: `publish` and `postpublish` scripts of {few(names)} run "
                 "once the registry shows the package, without secrets, and never a second time"
             )
-        silenced: dict[str, list[str]] = {}
-        for package in sent if not self.npm.options.ignore_scripts else ():
-            own = self.found.by_name.get(package.id.name)
-            if own and not package.prebuilt and (own.scripts or own.following):
-                silenced.setdefault(self.found.home(own).scriptless, []).append(own.name)
-        silenced.pop("", None)
         notes += [
             f"npm: the scripts of {few(names)} do not run, as {where} is set"
-            for where, names in silenced.items()
+            for where, names in self._find_silenced(sent).items()
         ]
         given = {
             package.id.name: [path.name for path in paths]
@@ -347,6 +341,15 @@ class NpmWorkspace(Struct, frozen=True, kw_only=True):
                 "a license of their own, as with pnpm and lerna"
             )
         return ". ".join(notes)
+
+    def _find_silenced(self, packages: Sequence[Package]) -> Mapping[str, list[str]]:
+        silenced: dict[str, list[str]] = {}
+        for package in packages if not self.npm.options.ignore_scripts else ():
+            own = self.found.by_name.get(package.id.name)
+            if own and not package.prebuilt and (own.scripts or own.following):
+                silenced.setdefault(self.found.home(own).scriptless, []).append(own.name)
+        silenced.pop("", None)
+        return silenced
 
     def _refuse_settings(self, home: WorkspaceFiles) -> None:
         document.check_tag(home.usual.get("tag", ""), where=f"{home.root}: the setting tag")

@@ -80,31 +80,19 @@ class PyPIComposition(Composition):
         self._crates = Crates(root)
 
     def make_filter(self, package: Package, tracked: Collection[str]) -> Counts:
-        """By what goes into the wheel; a build that compiles, or runs hooks, may take any file."""
+        """By what goes into the wheel."""
         document = manifest.read_pyproject(package.manifest)
         backend = manifest.read_build_system(document, package.manifest).backend
         tool = table_in(document, "tool")
-        takes_all = (
-            backend.startswith(manifest.COMPILING)
-            or "hooks" in table_in(table_in(tool, "hatch"), "build")
-            or any(name.endswith((".c", ".pyx", ".rs")) for name in tracked)
-        )
+        takes_all = _may_take_all(backend, tool, tracked)
         tables: list[object] = [functools.reduce(table_in, keys, tool) for keys in _OF_FILES]
         project = table_in(document, "project")
         tables += [project.get(key) for key in ("license", "license-files", "readme")]
         said = {text.removeprefix("./").partition("/")[0] for text in _find_texts(tables)}
-        holding = {
-            name.partition("/")[0]
-            for name in tracked
-            # A submodule that is not checked out may have any.
-            if name.endswith((".py", ".pyi", "/")) and not _RESERVED.match(name)
-        }
         module = package.id.name.replace("-", "_")
-        takes_src = backend.startswith(_TAKING_SRC) and "src" in holding
-        is_flat = not holding.isdisjoint({module, f"{module}.py"})
         tells_all = any(text in {"", "."} or "*" in text for text in said)
-        if takes_src and not is_flat and not tells_all and _SETUP.isdisjoint(tracked):
-            holding = {"src"}
+        in_src = backend.startswith(_TAKING_SRC) and not tells_all and _SETUP.isdisjoint(tracked)
+        holding = _find_holding(module, tracked, in_src=in_src)
         named = spelled_out(
             f"{place}{name}{end}"
             for name in (module, *_find_wheel_names(tool))
@@ -146,6 +134,27 @@ class PyPIComposition(Composition):
         document = parse_loosely(read(package.manifest))
         offered = {key: document[key] for key in document if key != "dependency-groups"}
         return json.dumps(offered, default=str, sort_keys=True) if offered else ""
+
+
+def _may_take_all(backend: str, tool: Mapping[str, object], tracked: Collection[str]) -> bool:
+    """A build that compiles, or runs hooks, may take any file."""
+    return (
+        backend.startswith(manifest.COMPILING)
+        or "hooks" in table_in(table_in(tool, "hatch"), "build")
+        or any(name.endswith((".c", ".pyx", ".rs")) for name in tracked)
+    )
+
+
+def _find_holding(module: str, tracked: Collection[str], *, in_src: bool) -> set[str]:
+    """What holds Python at the top; or src alone, unless the module itself is there."""
+    holding = {
+        name.partition("/")[0]
+        for name in tracked
+        # A submodule that is not checked out may have any.
+        if name.endswith((".py", ".pyi", "/")) and not _RESERVED.match(name)
+    }
+    is_flat = not holding.isdisjoint({module, f"{module}.py"})
+    return {"src"} if in_src and "src" in holding and not is_flat else holding
 
 
 def _list_crates(package: Package, build: manifest.BuildSystem) -> list[Path]:

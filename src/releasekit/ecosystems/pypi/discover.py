@@ -174,7 +174,7 @@ def resolve_sources(
         for path in find_top_manifests(root, options)
     }
     unread = {path: _find_unread_sources(tops[path], path, by_name) for path in tops}
-    members: set[str] | None = None
+    read_members = cache(lambda: _read_names(root, replace(options, exclude=())))
     resolved = {}
     for project in by_name.values():
         # The sources of a workspace's root hold for its members, each until a member has its own.
@@ -192,23 +192,24 @@ def resolve_sources(
         for name in sorted({need.name for need in project.requirements}):
             path, sources = next((each for each in places if name in each[1]), places[0])
             for source in sources.get(name, ()):
-                if source.get("workspace") is True and name not in by_name:
-                    if members is None:
-                        members = _read_names(root, replace(options, exclude=()))
-                    if name not in members:
-                        raise _no_source(
-                            f"{path}: tool.uv.sources.{name} is {{ workspace = true }}, and no "
-                            "member of the workspace has that name",
-                            "Add it to tool.uv.workspace.members, or drop the source",
-                        )
-                place = source.get("path")
-                if isinstance(place, str) and not exists(path.parent / place):
+                in_workspace = source.get("workspace") is True
+                if in_workspace and name not in by_name and name not in read_members():
                     raise _no_source(
-                        f"{path}: tool.uv.sources.{name} is {{ path = {place!r} }}, and nothing is "
-                        f"at {os.path.normpath(path.parent / place)}",
-                        "Correct the path, or drop the source",
+                        f"{path}: tool.uv.sources.{name} is {{ workspace = true }}, and no "
+                        "member of the workspace has that name",
+                        "Add it to tool.uv.workspace.members, or drop the source",
                     )
+                _refuse_lost_path(path, name, source.get("path"))
     return resolved
+
+
+def _refuse_lost_path(path: Path, name: str, place: object) -> None:
+    if isinstance(place, str) and not exists(path.parent / place):
+        raise _no_source(
+            f"{path}: tool.uv.sources.{name} is {{ path = {place!r} }}, and nothing is "
+            f"at {os.path.normpath(path.parent / place)}",
+            "Correct the path, or drop the source",
+        )
 
 
 def _find_unread_sources(

@@ -301,26 +301,7 @@ def find_warnings(
             if not artifact.filename.endswith(".whl"):
                 continue
             names = member_names(file)
-        tags = artifact.filename.removesuffix(".whl").split("-")[-1].split(".")
-        plain = next(filter(_PLAIN_LINUX.fullmatch, tags), None)
-        strange = "" if plain else next((tag for tag in tags if not is_platform(tag)), "")
-        if strange and on_pypi:
-            yield PackageWarning(
-                name=WarningName.PLATFORM_TAG,
-                message=f"{artifact.filename} has the platform tag {one_line(strange, 100)}, which "
-                "PyPI does not know, and refuses",
-                error=True,
-            )
-        if plain is not None:
-            consequence = (
-                "PyPI refuses it" if on_pypi else "it works only where the libraries are the same"
-            )
-            yield PackageWarning(
-                name=WarningName.PLATFORM_TAG,
-                message=f"{artifact.filename} has the platform tag {plain}, and {consequence}: "
-                "build it with cibuildwheel, or repair it with auditwheel",
-                error=on_pypi,
-            )
+        yield from _check_platform(artifact.filename, on_pypi=on_pypi)
         # A wheel without modules is intended where its sources have none either.
         if all(".dist-info/" in name for name in names) and _has_modules(package):
             yield PackageWarning(
@@ -341,6 +322,27 @@ def find_warnings(
     # The metadata of all files is the same.
     for raw, unparsed in parsed[:1]:
         yield from check_metadata(raw, unparsed, on_pypi=on_pypi)
+
+
+def _check_platform(wheel: str, *, on_pypi: bool) -> Iterator[PackageWarning]:
+    tags = wheel.removesuffix(".whl").split("-")[-1].split(".")
+    if plain := next(filter(_PLAIN_LINUX.fullmatch, tags), ""):
+        consequence = (
+            "PyPI refuses it" if on_pypi else "it works only where the libraries are the same"
+        )
+        yield PackageWarning(
+            name=WarningName.PLATFORM_TAG,
+            message=f"{wheel} has the platform tag {plain}, and {consequence}: "
+            "build it with cibuildwheel, or repair it with auditwheel",
+            error=on_pypi,
+        )
+    elif on_pypi and (strange := next((tag for tag in tags if not is_platform(tag)), "")):
+        yield PackageWarning(
+            name=WarningName.PLATFORM_TAG,
+            message=f"{wheel} has the platform tag {one_line(strange, 100)}, which PyPI does not "
+            "know, and refuses",
+            error=True,
+        )
 
 
 def _find_refused(

@@ -27,7 +27,7 @@ from releasekit.ecosystems.shared.archives import (
     opened_entry,
     opened_zip,
 )
-from releasekit.ecosystems.shared.documents import text_in
+from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.text.escape import one_line
 
 if TYPE_CHECKING:
@@ -104,19 +104,15 @@ def read_declared(project: Mapping[str, object]) -> RawMetadata:
     https://packaging.python.org/en/latest/specifications/pyproject-toml/
     """
     found: dict[str, object] = {"metadata_version": "2.4", "version": "0"}
-    for key in ("name", "version"):
-        if isinstance(value := project.get(key), str):
-            found[key] = value
+    found |= {key: project[key] for key in ("name", "version") if isinstance(project.get(key), str)}
     if isinstance(summary := project.get("description"), str):
         found["summary"] = " ".join(summary.split())
-    readme = project.get("readme")
-    if isinstance(readme, dict) and isinstance(kind := readme.get("content-type"), str):
+    if isinstance(kind := table_in(project, "readme").get("content-type"), str):
         found["description_content_type"] = kind
     for key in ("authors", "maintainers"):
         people = project.get(key)
         named = people if isinstance(people, list) else []
-        emails = [text_in(each, "email") for each in named if isinstance(each, dict)]
-        if emails := [*filter(None, emails)]:
+        if emails := [*filter(None, (text_in(each, "email") for each in named))]:
             found[f"{key[:-1]}_email"] = ", ".join(emails)
     classifiers = project.get("classifiers")
     if isinstance(classifiers, list) and all(isinstance(each, str) for each in classifiers):
@@ -143,19 +139,38 @@ def find_refused(raw: RawMetadata, classifiers: Collection[str] = ()) -> Iterato
     if len(summary) > MAX_SUMMARY_CHARS:
         yield f"has a summary of {len(summary)} characters; the limit is {MAX_SUMMARY_CHARS}"
     for role in ("author", "maintainer"):
-        # PyPI checks none if there are several, or one with a bracket: its parser is strict.
-        # https://docs.python.org/3/library/email.utils.html#email.utils.parseaddr
-        try:
-            found = getaddresses([str(raw.get(f"{role}_email", ""))[:_MAX_EMAIL_CHARS]])
-        except RecursionError:  # comments in comments
-            found = []
-        address = found[0][1] if len(found) == 1 else ""
-        if address and "[" not in address and not is_address(address):
+        address = _find_checked(str(raw.get(f"{role}_email", "")))
+        if address and not is_address(address):
             said = f"has {_show(address)} as the email address of its {role}"
             yield f"{said}, which is not a valid address"
     for classifier in raw.get("classifiers", []) if classifiers else ():
         if classifier not in classifiers:
             yield f"has the classifier {_show(classifier)}, which is unknown or deprecated"
+    yield from _find_refused_urls(raw)
+    for text in (*raw.get("provides_dist", ()), *raw.get("obsoletes_dist", ())):
+        try:
+            is_valid = Requirement(text).url is None
+        except (InvalidRequirement, RecursionError):
+            is_valid = False
+        if not is_valid:
+            said = f"has {_show(text)} in Provides-Dist or Obsoletes-Dist"
+            yield f"{said}, which is not a valid project name"
+    if raw.get("license") and raw.get("license_expression"):
+        yield "has both a License and a License-Expression"
+
+
+def _find_checked(emails: str) -> str:
+    """PyPI checks none if there are several, or one with a bracket: its parser is strict.
+    https://docs.python.org/3/library/email.utils.html#email.utils.parseaddr
+    """
+    try:
+        found = getaddresses([emails[:_MAX_EMAIL_CHARS]])
+    except RecursionError:  # comments in comments
+        return ""
+    return found[0][1] if len(found) == 1 and "[" not in found[0][1] else ""
+
+
+def _find_refused_urls(raw: RawMetadata) -> Iterator[str]:
     for place in ("home_page", "download_url"):
         url = str(raw.get(place, ""))
         if place in raw and not _URL.match(url):
@@ -169,16 +184,6 @@ def find_refused(raw: RawMetadata, classifiers: Collection[str] = ()) -> Iterato
         elif not _URL.match(url):
             said = f"has {_show(url)} as the URL of {_show(label)}"
             yield f"{said}, which is not an http or https URL"
-    for text in (*raw.get("provides_dist", ()), *raw.get("obsoletes_dist", ())):
-        try:
-            is_valid = Requirement(text).url is None
-        except (InvalidRequirement, RecursionError):
-            is_valid = False
-        if not is_valid:
-            said = f"has {_show(text)} in Provides-Dist or Obsoletes-Dist"
-            yield f"{said}, which is not a valid project name"
-    if raw.get("license") and raw.get("license_expression"):
-        yield "has both a License and a License-Expression"
 
 
 def is_address(text: str) -> bool:

@@ -181,20 +181,32 @@ class PyPITarget(Target):
         classifiers = await index.find_classifiers() if index and on_pypi else frozenset[str]()
         find = partial(find_warnings, on_pypi=on_pypi, classifiers=classifiers, keep=keep)
         found = await list_warnings(find, package, artifacts)
-        if on_pypi and not artifacts:
+        if index and on_pypi:
+            found += await self._find_warnings_of_pypi(package, artifacts, classifiers, index.url)
+        return found
+
+    async def _find_warnings_of_pypi(
+        self,
+        package: Package,
+        artifacts: Sequence[Artifact],
+        classifiers: frozenset[str],
+        url: str,
+    ) -> list[PackageWarning]:
+        found: list[PackageWarning] = []
+        if not artifacts:
             found += check_declared(self._found.projects[package.id.name], classifiers)
-        if index and on_pypi and not classifiers and (package.prebuilt or not artifacts):
+        if not classifiers and (package.prebuilt or not artifacts):
             found.append(
                 PackageWarning(
                     name=WarningName.INVALID_METADATA,
-                    message=f"{index.url} did not say which classifiers it takes, so those of the "
+                    message=f"{url} did not say which classifiers it takes, so those of the "
                     "package are not checked",
                 )
             )
         # Of all settings, only these let maturin name a standard.
         settings = " ".join(self._options.config_settings.values())
         is_set = "--compatibility" in settings or "--manylinux" in settings
-        if on_pypi and not is_set and not any(it.filename.endswith(".whl") for it in artifacts):
+        if not is_set and not any(it.filename.endswith(".whl") for it in artifacts):
             project = self._found.projects[package.id.name]
             found += await asyncio.to_thread(lambda: list(foresee_platform(project)))
         return found
