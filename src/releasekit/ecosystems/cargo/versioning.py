@@ -133,7 +133,7 @@ class CargoVersioning(Struct, Versioning, frozen=True, dict=True):
             values[at][keys] = requirement
         for at, wanted in values.items():
             _edit_manifest(edits, at / MANIFEST, tree.documents[at], wanted)
-        map_all(lambda lock: _edit_lock(edits, *lock), _list_locks(tree, new))
+        _edit_locks(tree, new, edits)
         moved = {
             PackageId(ECOSYSTEM, tree.crates[at].name): version
             for at, version in new.items()
@@ -203,10 +203,7 @@ def _move_needs(tree: _Tree, new: dict[Path, str], edits: Edits, ranges: Ranges)
     return filter(None, map_all(lambda each: move(*each), needs))
 
 
-def _list_locks(
-    tree: _Tree, new: Mapping[Path, str]
-) -> Iterator[tuple[Path, Mapping[str, str], Mapping[tuple[str, str], str]]]:
-    """What `_move_locked` is about, by the place of each lock file that may be there."""
+def _edit_locks(tree: _Tree, new: Mapping[Path, str], edits: Edits) -> None:
     here = tree.crates
     locks: dict[Path, dict[str, str]] = {home: {} for home in tree.homes.values()}
     for at, crate in here.items():
@@ -216,8 +213,16 @@ def _list_locks(
     above = {place for at in leading for place in (at, *at.parents)} & tree.documents.keys()
     locks |= {at: {} for at in above - here.keys() - locks.keys()}
     changes = {(here[at].name, here[at].version): version for at, version in new.items()}
-    for at in sorted(locks):
-        yield at / "Cargo.lock", locks[at], changes
+
+    def edit_lock(path: Path) -> None:
+        text = edits.read(path)
+        if text is not None:
+            try:
+                edits.write(path, _move_locked(text, locks[path.parent], changes))
+            except ValueError as error:
+                raise _refuse(edits, path, str(error)) from error
+
+    map_all(edit_lock, [at / "Cargo.lock" for at in sorted(locks)])
 
 
 def _inherits_version(table: Mapping[str, object]) -> bool:
@@ -295,17 +300,6 @@ def _edit_manifest(
         except PlanError as error:
             said = "its versions cannot be told apart; put the tables of each kind together"
             raise _refuse(edits, path, said) from error
-
-
-def _edit_lock(
-    edits: Edits, path: Path, members: Mapping[str, str], changes: Mapping[tuple[str, str], str]
-) -> None:
-    text = edits.read(path)
-    if text is not None:
-        try:
-            edits.write(path, _move_locked(text, members, changes))
-        except ValueError as error:
-            raise _refuse(edits, path, str(error)) from error
 
 
 def _move_locked(

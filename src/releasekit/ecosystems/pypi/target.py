@@ -164,52 +164,39 @@ class PyPITarget(Target):
     async def find_warnings(
         self, package: Package, artifacts: Sequence[Artifact], /
     ) -> list[PackageWarning]:
-        index, pins = self._index, {}
-        if self._found.pins == "exact" and not package.prebuilt:
-            pins = self._found.list_versions()
-            pins.pop(package.id.name, None)
-
-        def keep(artifact: Artifact, raw: RawMetadata) -> None:
-            refuse_unpinned(artifact, raw, pins)
-            is_ours = not package.prebuilt
-            pinned = find_pinned_python(package.directory, self._root) if is_ours else ""
-            refuse_other_python(artifact, raw, pinned)
-            if index:
-                index.keep_metadata(artifact, raw)
-
-        on_pypi = bool(index and index.is_pypi)
-        classifiers = await index.find_classifiers() if index and on_pypi else frozenset[str]()
-        find = partial(find_warnings, on_pypi=on_pypi, classifiers=classifiers, keep=keep)
+        index = self._index
+        pypi = index if index and index.is_pypi else None
+        classifiers = await pypi.find_classifiers() if pypi else frozenset[str]()
+        keep = partial(self._keep, package)
+        find = partial(find_warnings, on_pypi=pypi is not None, classifiers=classifiers, keep=keep)
         found = await list_warnings(find, package, artifacts)
-        if index and on_pypi:
-            found += await self._find_warnings_of_pypi(package, artifacts, classifiers, index.url)
-        return found
-
-    async def _find_warnings_of_pypi(
-        self,
-        package: Package,
-        artifacts: Sequence[Artifact],
-        classifiers: frozenset[str],
-        url: str,
-    ) -> list[PackageWarning]:
-        found: list[PackageWarning] = []
-        if not artifacts:
+        if pypi and not artifacts:
             found += check_declared(self._found.projects[package.id.name], classifiers)
-        if not classifiers and (package.prebuilt or not artifacts):
+        if pypi and not classifiers and (package.prebuilt or not artifacts):
             found.append(
                 PackageWarning(
                     name=WarningName.INVALID_METADATA,
-                    message=f"{url} did not say which classifiers it takes, so those of the "
+                    message=f"{pypi.url} did not say which classifiers it takes, so those of the "
                     "package are not checked",
                 )
             )
         # Of all settings, only these let maturin name a standard.
         settings = " ".join(self._options.config_settings.values())
         is_set = "--compatibility" in settings or "--manylinux" in settings
-        if not is_set and not any(it.filename.endswith(".whl") for it in artifacts):
+        if pypi and not is_set and not any(it.filename.endswith(".whl") for it in artifacts):
             project = self._found.projects[package.id.name]
             found += await asyncio.to_thread(lambda: list(foresee_platform(project)))
         return found
+
+    def _keep(self, package: Package, artifact: Artifact, raw: RawMetadata) -> None:
+        if self._found.pins == "exact" and not package.prebuilt:
+            pins = self._found.list_versions()
+            pins.pop(package.id.name, None)
+            refuse_unpinned(artifact, raw, pins)
+        pinned = "" if package.prebuilt else find_pinned_python(package.directory, self._root)
+        refuse_other_python(artifact, raw, pinned)
+        if self._index:
+            self._index.keep_metadata(artifact, raw)
 
 
 class PyPI(Resource):
