@@ -98,9 +98,7 @@ class CratesIoExchange(login.TokenExchange):
         if _USED in words:
             return Transient(what)
         return Denied(
-            what,
-            hint=_AT_SIGN if _UNREAD in words else _REGISTER,
-            problem=Problem.NOT_TRUSTED,
+            what, hint=_AT_SIGN if _UNREAD in words else _REGISTER, problem=Problem.NOT_TRUSTED
         )
 
     def lifetime_s(self, _response: httpx.Response) -> float:

@@ -24,11 +24,7 @@ from msgspec import Struct, field
 
 from releasekit.aio import GroupClosed, Resource, uncancellable
 from releasekit.ecosystems.cargo import CRATES_IO_INDEX
-from releasekit.ecosystems.cargo.destination import (
-    CRATES_IO_NAME,
-    SPARSE,
-    cargo_home,
-)
+from releasekit.ecosystems.cargo.destination import CRATES_IO_NAME, SPARSE, cargo_home
 from releasekit.ecosystems.cargo.sparse_index import (
     ABSENT,
     Home,

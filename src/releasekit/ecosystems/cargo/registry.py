@@ -324,10 +324,7 @@ class SparseRegistry(Resource):
             )
             url = require_safe(
                 sparse_index.download_url(
-                    str(document.get("dl") or ""),
-                    package.id.name,
-                    package.version,
-                    artifact.sha256,
+                    str(document.get("dl") or ""), package.id.name, package.version, artifact.sha256
                 ),
                 name=f"{self.url}config.json: dl",
                 insecure=self._insecure,

@@ -327,11 +327,7 @@ def _read_module(root: Path, directory: Path, options: GoOptions) -> Module:
             hint=f"Or never publish it, in releasekit.toml: [go] private = [{where!r}].",
         )
     return Module(
-        mod=mod,
-        directory=directory,
-        version=version,
-        unpublishable=reason,
-        version_place=place,
+        mod=mod, directory=directory, version=version, unpublishable=reason, version_place=place
     )
 
 

@@ -47,10 +47,7 @@ _STABLE: Final = frozenset({"exclude", "go", "module", "replace", "require"})
 _NUMBER: Final = r"(?:0|[1-9][0-9]*)"
 _PLAIN: Final = {
     "module": (re.compile(r".*"), "module example.com/m"),
-    "go": (
-        re.compile(rf"[1-9][0-9]*\.{_NUMBER}(?:\.{_NUMBER})?(?:[a-z]+[0-9]+)?"),
-        "go 1.23.0",
-    ),
+    "go": (re.compile(rf"[1-9][0-9]*\.{_NUMBER}(?:\.{_NUMBER})?(?:[a-z]+[0-9]+)?"), "go 1.23.0"),
     "toolchain": (re.compile(r"default|go1(?:\..*)?"), "toolchain go1.23.0"),
     "godebug": (re.compile(r"""[^"`',= ]*=[^"`', ]*"""), "godebug default=go1.21"),
     # https://pkg.go.dev/golang.org/x/mod/module#CheckImportPath

@@ -18,14 +18,7 @@ from msgspec import Struct, field
 from releasekit.ecosystems.maven import versions
 from releasekit.ecosystems.maven.document import read_document
 from releasekit.ecosystems.maven.mvn import read_overrides
-from releasekit.ecosystems.maven.pom import (
-    DEPLOY,
-    EXCLUDED,
-    PHASE,
-    PORTAL,
-    WITHHOLDING,
-    read_pom,
-)
+from releasekit.ecosystems.maven.pom import DEPLOY, EXCLUDED, PHASE, PORTAL, WITHHOLDING, read_pom
 from releasekit.ecosystems.shared.packages import edge_meant
 from releasekit.errors import ManifestError, MembersError
 from releasekit.host.files import inside, is_file

@@ -34,11 +34,7 @@ def _refer_to_parent(pom: Pom) -> Iterator[PomReference]:
 
 
 def pin_versions(
-    manifest: str,
-    pom: Pom,
-    project: PomProject,
-    planned: Mapping[str, str],
-    mode: PinMode = "auto",
+    manifest: str, pom: Pom, project: PomProject, planned: Mapping[str, str], mode: PinMode = "auto"
 ) -> str:
     """The manifest of `project`, which reads as `pom`, with ranges of in-repo packages made exact
     if `mode` says so; a reference without a version gets an exact one from a parent.

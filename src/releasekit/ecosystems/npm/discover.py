@@ -101,9 +101,7 @@ def find_packages(root: Path, options: NpmOptions) -> Found:
     packages = [project for project in map_all(read_package, sorted(homes)) if project]
     _refuse_missing(root, options, packages)
     by_name, twins = unique_by_name(
-        packages,
-        cure="exclude its directory",
-        private=lambda package: package.unpublishable,
+        packages, cure="exclude its directory", private=lambda package: package.unpublishable
     )
     return Found(by_name, twins, homes)
 

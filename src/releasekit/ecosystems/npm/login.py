@@ -57,18 +57,11 @@ def make_login(
     url = httpx.URL(registry.text)
     trusting = login.is_trusting(wish, known=url.host == NPMJS_HOST)
     wanted = login.TokenInput(
-        ecosystem="npm",
-        registry=registry,
-        kind="an access token that may publish",
+        ecosystem="npm", registry=registry, kind="an access token that may publish"
     )
     trusted = PackageTokens(url, services) if trusting else None
     chosen = login.choose_login(
-        wish,
-        services,
-        wanted,
-        trusted=trusted,
-        audiences=[f"npm:{url.host}"],
-        issuers=_ISSUERS,
+        wish, services, wanted, trusted=trusted, audiences=[f"npm:{url.host}"], issuers=_ISSUERS
     )
     credentials = services.credentials
     if services.ci.is_actions or wish == "always" or not isinstance(chosen, login.NoAuth):

@@ -58,8 +58,7 @@ _LICENSE: Final = re.compile(r"LICEN[CS]E(?:\..+)?")
 FILES: Final = (MANIFEST, PNPM)
 _MAX_EXPANDED_CHARS: Final = 1_000_000
 _SEARCH: Final = Search(
-    markers=(MANIFEST,),
-    skipped=frozenset({"node_modules", "bower_components", ".git", NAME}),
+    markers=(MANIFEST,), skipped=frozenset({"node_modules", "bower_components", ".git", NAME})
 )
 # https://github.com/pnpm/pnpm/blob/main/pnpm11/workspace/project-manifest-reader/src/index.ts
 _PNPM_SEARCH: Final = replace(_SEARCH, markers=(MANIFEST, "package.json5", "package.yaml"))

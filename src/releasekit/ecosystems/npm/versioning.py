@@ -121,11 +121,7 @@ class NpmVersioning(Struct, Versioning, frozen=True):
 
 
 def _find_asked(
-    found: Found,
-    versions: Mapping[str, str],
-    elsewhere: set[tuple[Path, str]],
-    *,
-    ranges: Ranges,
+    found: Found, versions: Mapping[str, str], elsewhere: set[tuple[Path, str]], *, ranges: Ranges
 ) -> dict[Place, Asked]:
     """The versions of all packages, and what is asked of those that change."""
     asked: dict[Place, Asked] = {}

@@ -10,13 +10,7 @@ from msgspec import Struct, field
 
 from releasekit.aio import gather_all
 from releasekit.errors import CircuitOpen, PackageError, Rejected, Transient
-from releasekit.http.answers import (
-    LOOKED_AT_BYTES,
-    is_contended,
-    make_error,
-    message_of,
-    remedy,
-)
+from releasekit.http.answers import LOOKED_AT_BYTES, is_contended, make_error, message_of, remedy
 from releasekit.problems import Problem
 from releasekit.text.escape import one_line
 from releasekit.text.json_text import parse_json
@@ -30,7 +24,7 @@ if TYPE_CHECKING:
 # https://github.com/go-gitea/gitea/blob/v1.26.0/routers/api/packages/api.go (reqPackageAccess)
 _HINTS: Final = {
     "reqPackageAccess": "On Gitea and Forgejo, the token needs the scope `write:package`, and its "
-    "user, if an organization owns the packages, a team that may write them.",
+    "user, if an organization owns the packages, a team that may write them."
 }
 # Servers as devpi say with a page that they stored a file, but not with a field for a password.
 _LOGIN_PAGE: Final = re.compile(
