@@ -233,7 +233,7 @@ def read_crate(checkout: Path) -> Iterator[Case]:
 
 
 def _judge_required(required: str, version: str, holds: bool, _directory: Path) -> Verdict:
-    own = Requirement.parse(required).matches(Version.parse(version))
+    own = Requirement.parse(required).matches(version)
     return compare((required, version), own, holds)
 
 

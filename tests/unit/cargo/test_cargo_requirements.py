@@ -7,7 +7,6 @@ from __future__ import annotations
 import pytest
 
 from releasekit.ecosystems.cargo.requirements import Requirement, normalise_requirement, pin
-from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import PlanError
 from releasekit.text.toml_text import parse_toml
 
@@ -178,7 +177,7 @@ COMPARED = {
 
 @pytest.mark.parametrize("requirement", COMPARED)
 def test_what_a_requirement_holds_and_what_not(requirement: str) -> None:
-    inside, outside = (map(Version.parse, text.split()) for text in COMPARED[requirement])
+    inside, outside = map(str.split, COMPARED[requirement])
     parsed = Requirement.parse(requirement)
     assert [version for version in inside if not parsed.matches(version)] == []
     assert [version for version in outside if parsed.matches(version)] == []

@@ -14,7 +14,6 @@ from fakes import FakeRegistry, FakeTarget, FakeWorkspace, config, package
 from releasekit.decided import Edge
 from releasekit.ecosystems.cargo.requirements import Requirement
 from releasekit.ecosystems.pypi.manifest import is_pin, is_taken_instead
-from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import PlanError
 from releasekit.fields import replace
 from releasekit.model import Action, DependencyKind, Published, Withdrawal
@@ -46,8 +45,7 @@ class Registry(FakeRegistry):
 
 
 def cargo(requirement: str) -> Callable[[str], bool]:
-    asked = Requirement.parse(requirement)
-    return lambda version: asked.matches(Version.parse(version))
+    return Requirement.parse(requirement).matches
 
 
 def pypi(requirement: str) -> Callable[[str], bool]:

@@ -16,7 +16,6 @@ from releasekit.ecosystems.interface import Contained
 from releasekit.ecosystems.shared.archives import Member, opened_archive
 from releasekit.ecosystems.shared.artifacts import copied
 from releasekit.ecosystems.shared.documents import table_in, text_in
-from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import PackageError
 from releasekit.model import Dependency, PackageId
 from releasekit.problems import Problem
@@ -130,7 +129,7 @@ class PrebuiltCrates:
         )
 
     def admits(self, requirement: str, version: str) -> bool:
-        return Requirement.parse(requirement).matches(Version.parse(version))
+        return Requirement.parse(requirement).matches(version)
 
     async def complete(self, packages: Sequence[Package], into: Into) -> Mapping[PackageId, Built]:
         return {

@@ -26,7 +26,6 @@ from releasekit.ecosystems.shared.crates import (
 )
 from releasekit.ecosystems.shared.documents import table_in
 from releasekit.ecosystems.shared.packages import named_roots, unique_by_name
-from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import CommandFailed, ConfigError, Unreadable
 from releasekit.fields import replace
 from releasekit.graph import rings, stuck
@@ -394,7 +393,7 @@ def _find_published(
     other = by_name.get(need.name)
     if other is None or not need.has_version or not destination.holds(need.registry):
         return None
-    fits = Requirement.parse(need.requirement).matches(Version.parse(other.version))
+    fits = Requirement.parse(need.requirement).matches(other.version)
     return other if fits and not explain_unpublishable(other, destination) else None
 
 

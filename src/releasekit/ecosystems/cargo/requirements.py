@@ -59,8 +59,8 @@ class Requirement(Struct, frozen=True):
             raise ValueError(f"{text!r} is not a version requirement")
         return cls(comparators)
 
-    def matches(self, version: Version) -> bool:
-        return satisfied(self.comparators, version, skips=_skips)
+    def matches(self, version: str) -> bool:
+        return satisfied(self.comparators, Version.parse(version), skips=_skips)
 
 
 def _parse_part(part: str) -> tuple[Comparator, str]:
@@ -87,15 +87,15 @@ def edit_requirement(text: str, old: str, new: str, *, raises: bool, exact: bool
     be `exact`, that version alone. What excludes `old` means another version, and stays. Raises
     ValueError where the shape admits none.
     """
-    asked, version = Requirement.parse(text), Version.parse(new)
-    if not asked.matches(Version.parse(old)) or (asked.matches(version) and not (raises or exact)):
+    asked = Requirement.parse(text)
+    if not asked.matches(old) or (asked.matches(new) and not (raises or exact)):
         return text
     if exact:
         return f"={new}"
     # A prerelease fits only where it is named, so a bound that holds it may have to move as well.
     for every in (raises, True):
         edited = ",".join(_edit_part(part, new, every=every) for part in text.split(","))
-        if Requirement.parse(edited).matches(version):
+        if Requirement.parse(edited).matches(new):
             return edited
     raise ValueError(f"{text!r} cannot admit {new} in this form")
 
@@ -174,7 +174,7 @@ def pin(
             continue
         if entry.requirement is not None and binds(owner, entry):
             try:
-                fits = Requirement.parse(entry.requirement).matches(Version.parse(version))
+                fits = Requirement.parse(entry.requirement).matches(version)
             except ValueError as error:
                 raise PlanError(
                     f"{what}: its dependency on {entry.package}: {error}",

@@ -103,7 +103,7 @@ class CargoVersioning(Struct, Versioning, frozen=True, dict=True):
                 if need.kind == "dev" or need.name not in needed:
                     continue
                 there = crates[need.name].version
-                if not Requirement.parse(need.requirement).matches(Version.parse(there)):
+                if not Requirement.parse(need.requirement).matches(there):
                     continue
                 asked = _pinned(need, released.get(need.name, there), self.pins)
                 yield Edge(
@@ -111,7 +111,7 @@ class CargoVersioning(Struct, Versioning, frozen=True, dict=True):
                     on=PackageId(ECOSYSTEM, need.name),
                     kind=KINDS[need.kind],
                     requirement=asked,
-                    admits=partial(_admits, Requirement.parse(asked)),
+                    admits=Requirement.parse(asked).matches,
                     optional=need.optional,
                 )
 
@@ -236,10 +236,6 @@ def _pinned(need: Need, version: str, pins: PinMode) -> str:
     return f"^{version}" if pins == "auto" else f"={version}"
 
 
-def _admits(requirement: Requirement, version: str) -> bool:
-    return requirement.matches(Version.parse(version))
-
-
 def _refuse(edits: Edits, path: Path, what: str) -> PlanError:
     place = path.relative_to(edits.root).as_posix()
     return refuse_edit(f"{place}: {what}")
@@ -325,7 +321,7 @@ def _move_locked(
     if lacking:
         raise ValueError(f"lacks {' and '.join(sorted(name for name, _ in lacking))}: {_MEND}")
     shown = [*_spell(before)]
-    _check_others(found.values(), before, after, shown)
+    _check_others(found.values(), after, shown)
     edit_block = partial(_edit_block, dict(zip(shown, _spell(after), strict=True)))
     bodies = [*map(edit_block, found.values(), after)]
     # Packages of one name stand in the order of their versions.
@@ -337,21 +333,18 @@ def _move_locked(
 
 
 def _check_others(
-    found: Iterable[re.Match[str]],
-    before: Sequence[Locked],
-    after: Sequence[Locked],
-    shown: Sequence[str],
+    found: Collection[re.Match[str]], after: Sequence[Locked], shown: Sequence[str]
 ) -> None:
     lost = {
         name
-        for name, (_, old, _), (_, new, _) in zip(shown, before, after, strict=True)
-        if old != new and not Requirement.parse(old).matches(Version.parse(new))
+        for name, each, (_, new, _) in zip(shown, found, after, strict=True)
+        if each[2] != new and not Requirement.parse(each[2]).matches(new)
     }
-    for each, (name, version, source) in zip(found, before, strict=True):
-        if source and not lost.isdisjoint(_LISTED.findall(each.string)):
+    for each in found:
+        if each[3] and not lost.isdisjoint(_LISTED.findall(each.string)):
             raise ValueError(
-                f"{name} {version} comes from elsewhere, and may exclude a version that `[patch]` "
-                "gives it: write that by hand, and run `cargo update --workspace`"
+                f"{each[1]} {each[2]} comes from elsewhere, and may exclude a version that "
+                "`[patch]` gives it: write that by hand, and run `cargo update --workspace`"
             )
 
 

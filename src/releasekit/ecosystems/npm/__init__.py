@@ -82,10 +82,7 @@ DECLARATION: Final = EcosystemDeclaration(
         "Default: registry.npmjs.org.",
     ),
     default_registry=NPMJS,
-    pages=dict.fromkeys(
-        ("npmjs.com", "www.npmjs.com", "npmjs.org", "www.npmjs.org"),
-        (NPMJS,),
-    ),
+    pages=dict.fromkeys(("npmjs.com", "www.npmjs.com", "npmjs.org", "www.npmjs.org"), (NPMJS,)),
     secrets=(
         Declaration.secret(
             "npm-token",

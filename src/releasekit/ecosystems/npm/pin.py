@@ -116,7 +116,7 @@ class Pins(Struct, frozen=True):
             raise _lead_nowhere(project, declared, reason, hint)
         if needed is None or needed is project:
             if project.is_installed(declared):
-                _refuse_local(project, declared, reference, spec, is_own=needed is project)
+                _refuse_local(project, declared, reference, spec, own=needed is project)
             return spec
         if declared.key in project.bundled and reference.kind not in {"workspace", "path"}:
             return spec
@@ -200,19 +200,14 @@ def _lead_nowhere(
 
 
 def _refuse_local(
-    project: NpmPackage,
-    declared: DeclaredDependency,
-    reference: Reference,
-    spec: str,
-    *,
-    is_own: bool,
+    project: NpmPackage, declared: DeclaredDependency, reference: Reference, spec: str, *, own: bool
 ) -> None:
     """Raises PlanError for what leads to nothing that users can install."""
     if reference.kind == "path" and not exists(project.directory / reference.wanted):
         hint = "Correct the path, or write a range."
         raise _lead_nowhere(project, declared, "the path does not exist", hint)
     # Of what lies in the package, only its tarball tells whether it goes along.
-    is_carried = reference.kind == "path" and not is_own and find_carried(spec)
+    is_carried = reference.kind == "path" and not own and find_carried(spec)
     if reference.kind in {"path", "unknown", "workspace"} and not is_carried:
         raise PlanError(
             f"{project.manifest}: {declared.field}.{declared.key} is {spec!r}, which users "

@@ -262,11 +262,7 @@ class PyPI(Resource):
         """Python, once it is known that the uv that makes its environments can; asks it once."""
         if self._uv and not self._tool:
             await find_tool(
-                UV,
-                self._processes,
-                ecosystem=ECOSYSTEM,
-                cwd=self._config.root,
-                program=self._uv,
+                UV, self._processes, ecosystem=ECOSYSTEM, cwd=self._config.root, program=self._uv
             )
         self._tool = f"Python {platform.python_version()}"
         return self._tool

@@ -93,9 +93,7 @@ class PyPIVersioning(Struct, Versioning, frozen=True, dict=True):
                 return ""
             version = said.get("version")
             if version is None:
-                place = find_version(
-                    document, path.parent, lambda path: (read(path) or b"").decode()
-                )
+                place = find_version(document, path.parent, lambda it: (read(it) or b"").decode())
                 version = place[1][1] if place else ""
             return (
                 manifest.normalize_version(version, path=path) if isinstance(version, str) else ""
