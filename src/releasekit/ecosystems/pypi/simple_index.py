@@ -226,9 +226,17 @@ def _parse_html(body: bytes) -> Iterator[ListedFile]:
 
 
 def _find_links(text: str) -> Iterator[tuple[str, str | None]]:
-    """The targets of a page's links, each with its `data-yanked`, in one pass: html.parser starts
-    over for each tag or comment without an end.
-    https://html.spec.whatwg.org/multipage/parsing.html#tokenization
+    """The targets of a page's links, each with its `data-yanked`."""
+    for tag, target, yanked in _find_tags(text):
+        if target and tag == "a":
+            if len(target) > MAX_LINK_CHARS:
+                raise ValueError(f"a link of more than {MAX_LINK_CHARS} characters")
+            yield html.unescape(target), None if yanked is None else html.unescape(yanked)
+
+
+def _find_tags(text: str) -> Iterator[tuple[str, str, str | None]]:
+    """With `href` and `data-yanked`, in one pass: html.parser starts over for each tag or comment
+    without an end. https://html.spec.whatwg.org/multipage/parsing.html#tokenization
     """
     if text.count("<") > MAX_TAGS:
         raise ValueError(f"more than {MAX_TAGS} tags")
@@ -251,13 +259,11 @@ def _find_links(text: str) -> Iterator[tuple[str, str | None]]:
                 raise ValueError(f"more than {MAX_TAGS} attributes")
             name = attribute["name"].lower()
             if name in {"href", "data-yanked"}:
-                value = attribute["double"] or attribute["single"] or attribute["bare"] or ""
+                value = next(filter(None, attribute.group("double", "single", "bare")), "")
                 if name == "href":
                     target = target or value
                 elif yanked is None:
                     yanked = value
         position = text.find(">", position)
-        if target and opening["tag"].lower() == "a" and position >= 0:
-            if len(target) > MAX_LINK_CHARS:
-                raise ValueError(f"a link of more than {MAX_LINK_CHARS} characters")
-            yield html.unescape(target), None if yanked is None else html.unescape(yanked)
+        if position >= 0:
+            yield opening["tag"].lower(), target, yanked
