@@ -190,11 +190,9 @@ class _Writing(Struct):
         document = parse_toml(text)
         # These locks have a hash of all requirements.
         hashed = any(edits.read(path.parent / each) for each in ("pdm.lock", "poetry.lock"))
-        changes = _move_requirements(
-            *(document, path, self.now, self.new, self.rewrites),
-            fixed=self.new.keys() if hashed else indexed,
-            ranges=self.ranges if version or self.ranges == "exact" else "keep",
-        )
+        fixed = self.new.keys() if hashed else indexed
+        ranges = self.ranges if version or self.ranges == "exact" else "keep"
+        changes = self._move_requirements(path, document, fixed, ranges)
         if own and version and Version(own.version) != version:
             written = _write_version(document, own, str(version), edits)
             if written is None:
@@ -204,6 +202,44 @@ class _Writing(Struct):
                 self.moved.update(written[1])
         if changes:
             edits.write(path, edit_strings(text, changes, wanted=document, of=str(path)))
+
+    def _move_requirements(
+        self, path: Path, document: Mapping[str, Any], fixed: Collection[str], ranges: Ranges
+    ) -> dict[Where, Edit]:
+        """The edits of requirements in a manifest, after which it says what `document` then does. A
+        lock keeps those on `fixed` packages as they are: only an index tells what else it may hold.
+        """
+        changes: dict[Where, Edit] = {}
+        owner = canonicalize_name(text_in(table_in(document, "project"), "name"))
+        for where, text in manifest.list_requirements(document):
+            need = Requirement(text)
+            name, specifier = canonicalize_name(need.name), need.specifier
+            if name not in self.new or need.url:
+                continue
+            old, version = self.now[name].version, self.new[name]
+            # What excludes the version that stands here means another one.
+            if not specifier.contains(old, prereleases=True):
+                continue
+            # No lock has what builds need: an index has it, and nothing new before the release.
+            is_locked = where[0] != "build-system"
+            stays = is_locked and name in fixed
+            write: Callable[[str], str] = partial(move_specifier, new=version, raises=False)
+            if is_locked and not stays:
+                write = _choose_move(specifier, version, self.new.get(owner), ranges)
+            moved = manifest.with_specifier(text, write)
+            if moved == text and specifier.contains(version, prereleases=True):
+                continue
+            if stays or not Requirement(moved).specifier.contains(version, prereleases=True):
+                raise refuse_edit(
+                    f"{path}: {'.'.join(map(str, where[:-1]))} has {text!r}, which excludes "
+                    f"{name} {version}{', and its lock needs an index to follow' if stays else ''}",
+                    f'Write a range that admits both, such as "{name}>={old}"'
+                    f"{', lock again,' if stays else ''} and commit it.",
+                )
+            find_value(document, where[:-1])[where[-1]] = moved
+            changes[where] = partial(manifest.replace_specifier, write)
+            self.rewrites[owner, name, specifier] = write
+        return changes
 
     def follow(self, projects: Iterable[PyProject]) -> None:
         """Private ones take a version from the files of others, undecided as they are."""
@@ -289,54 +325,6 @@ def _move_clause(new: Version, raises: bool, clause: re.Match[str]) -> str:
             stands = admits and Version(text) <= Version(clause["numbers"] + clause["rest"])
             return clause[0] if stands else f"{clause['operator']}{clause['blanks']}{text}"
     return clause[0]
-
-
-def _move_requirements(
-    document: Mapping[str, Any],
-    path: Path,
-    now: Mapping[str, PyProject],
-    new: Mapping[str, Version],
-    rewrites: Rewrites,
-    *,
-    fixed: Collection[str],
-    ranges: Ranges,
-) -> dict[Where, Edit]:
-    """The edits of the requirements in a manifest, after which it says what `document` then does.
-    A lock keeps those on `fixed` packages as they are: only an index tells what else it may hold.
-    """
-    changes: dict[Where, Edit] = {}
-    owner = canonicalize_name(text_in(table_in(document, "project"), "name"))
-    for where, text in manifest.list_requirements(document):
-        need = Requirement(text)
-        name, specifier = canonicalize_name(need.name), need.specifier
-        # What excludes the version that stands here means another one.
-        if (
-            name not in new
-            or need.url
-            or not specifier.contains(now[name].version, prereleases=True)
-        ):
-            continue
-        version = new[name]
-        # No lock has what builds need: an index has it, and nothing new before the release.
-        is_locked = where[0] != "build-system"
-        stays = is_locked and name in fixed
-        write: Callable[[str], str] = partial(move_specifier, new=version, raises=False)
-        if is_locked and not stays:
-            write = _choose_move(specifier, version, new.get(owner), ranges)
-        moved = manifest.with_specifier(text, write)
-        if moved == text and specifier.contains(version, prereleases=True):
-            continue
-        if stays or not Requirement(moved).specifier.contains(version, prereleases=True):
-            raise refuse_edit(
-                f"{path}: {'.'.join(map(str, where[:-1]))} has {text!r}, which excludes {name} "
-                f"{version}{', and its lock needs an index to follow' if stays else ''}",
-                f'Write a range that admits both, such as "{name}>={now[name].version}"'
-                f"{', lock again,' if stays else ''} and commit it.",
-            )
-        find_value(document, where[:-1])[where[-1]] = moved
-        changes[where] = partial(manifest.replace_specifier, write)
-        rewrites[owner, name, specifier] = write
-    return changes
 
 
 def _choose_move(
