@@ -166,8 +166,8 @@ class PyPIVersioning(Struct, Versioning, frozen=True, dict=True):
                 path, rewrites = home / "uv.lock", writing.rewrites
                 edits.write(path, _move_lock(path, locks[home], places, rewrites, members[home]))
 
-        _ = map_all(edit_manifest, homes)
-        _ = map_all(edit_lock, locks)
+        map_all(edit_manifest, homes)
+        map_all(edit_lock, locks)
         writing.follow(owners[path] for path in homes if path in owners)
         return WrittenVersions(by_tag=frozenset(writing.by_tag), moved=writing.moved)
 
@@ -194,12 +194,7 @@ class _Writing(Struct):
         ranges = self.ranges if version or self.ranges == "exact" else "keep"
         changes = self._move_requirements(path, document, fixed, ranges)
         if own and version and Version(own.version) != version:
-            written = _write_version(document, own, str(version), edits)
-            if written is None:
-                self.by_tag.add(PackageId(manifest.ECOSYSTEM, own.name))
-            else:
-                changes |= written[0]
-                self.moved.update(written[1])
+            changes |= self._write_version(document, own, str(version))
         if changes:
             edits.write(path, edit_strings(text, changes, wanted=document, of=str(path)))
 
@@ -240,6 +235,50 @@ class _Writing(Struct):
             changes[where] = partial(manifest.replace_specifier, write)
             self.rewrites[owner, name, specifier] = write
         return changes
+
+    def _write_version(
+        self, document: Mapping[str, Any], project: PyProject, new: str
+    ) -> dict[Where, Edit]:
+        """The edit of the manifest, as in `_move_requirements`; of files that it names, here."""
+        edits = self.edits
+        build, directory = project.build_system, project.manifest.parent
+        tables: list[Where] = [("project",)]
+        if build.backend == manifest.POETRY_BACKEND and "version" in project.dynamic:
+            tables.append(("tool", "poetry"))
+        for where in tables:
+            if text_in(find_value(document, where), "version"):
+                find_value(document, where)["version"] = new
+                return {(*where, "version"): partial(put_string, new)}
+        found = find_version(document, directory, edits.read)
+        hatch = find_value(document, ("tool", "hatch", "version"))
+        if found is None and (named := text_in(hatch, "path")):
+            # Its pattern may take any time.
+            once = re.compile(rf"(?<![\w.])({re.escape(project.version)})(?![\w.])")
+            spots = list(once.finditer(edits.read(directory / named) or ""))
+            found = (directory / named, spots[0]) if len(spots) == 1 else None
+        pdm = find_value(document, ("tool", "pdm", "version"))
+        sources = [text_in(hatch, "source"), text_in(pdm, "source")]
+        sources += [canonicalize_name(Requirement(each).name) for each in build.requires]
+        if found is not None:
+            path, spot = found
+            edits.write(path, splice(spot.string, [(spot.span(1), new)]))
+        elif build.backend == "maturin":
+            try:
+                self.moved.update(_write_crate(document, project, new, edits))
+            except ValueError as error:
+                raise refuse_edit(
+                    f"{project.manifest}: the Cargo.toml of its crate is not valid TOML",
+                    f'Correct it, or write version = "{new}" in [project].',
+                ) from error
+        elif any(map(_FROM_TAG.search, sources)):
+            self.by_tag.add(PackageId(manifest.ECOSYSTEM, project.name))
+        else:
+            raise refuse_edit(
+                f"{project.manifest}: project.dynamic has version, and {project.version} is not "
+                "found as text in a file that declares it",
+                f'Write version = "{new}" in [project], and take it out of project.dynamic.',
+            )
+        return {}
 
     def follow(self, projects: Iterable[PyProject]) -> None:
         """Private ones take a version from the files of others, undecided as they are."""
@@ -337,52 +376,6 @@ def _choose_move(
     may = not new.is_prerelease or (owner is not None and owner.is_prerelease)
     leaves = owner is not None and specifier.prereleases and not new.is_prerelease
     return partial(move_specifier, new=new, raises=may and bool(ranges == "raise" or leaves))
-
-
-def _write_version(
-    document: Mapping[str, Any], project: PyProject, new: str, edits: Edits
-) -> tuple[dict[Where, Edit], dict[PackageId, str]] | None:
-    """The edit of the manifest, as in `_move_requirements`, and what moves along; files that it
-    names are edited here. None where a tag says the version.
-    """
-    build, directory = project.build_system, project.manifest.parent
-    tables: list[Where] = [("project",)]
-    if build.backend == manifest.POETRY_BACKEND and "version" in project.dynamic:
-        tables.append(("tool", "poetry"))
-    for where in tables:
-        if text_in(find_value(document, where), "version"):
-            find_value(document, where)["version"] = new
-            return {(*where, "version"): partial(put_string, new)}, {}
-    found = find_version(document, directory, edits.read)
-    hatch = find_value(document, ("tool", "hatch", "version"))
-    if found is None and (named := text_in(hatch, "path")):
-        # Its pattern may take any time.
-        once = re.compile(rf"(?<![\w.])({re.escape(project.version)})(?![\w.])")
-        spots = list(once.finditer(edits.read(directory / named) or ""))
-        found = (directory / named, spots[0]) if len(spots) == 1 else None
-    pdm = find_value(document, ("tool", "pdm", "version"))
-    sources = [text_in(hatch, "source"), text_in(pdm, "source")]
-    sources += [canonicalize_name(Requirement(each).name) for each in build.requires]
-    if found is not None:
-        path, spot = found
-        edits.write(path, splice(spot.string, [(spot.span(1), new)]))
-    elif build.backend == "maturin":
-        try:
-            return {}, _write_crate(document, project, new, edits)
-        except ValueError as error:
-            raise refuse_edit(
-                f"{project.manifest}: the Cargo.toml of its crate is not valid TOML",
-                f'Correct it, or write version = "{new}" in [project].',
-            ) from error
-    elif any(map(_FROM_TAG.search, sources)):
-        return None
-    else:
-        raise refuse_edit(
-            f"{project.manifest}: project.dynamic has version, and {project.version} is not found "
-            "as text in a file that declares it",
-            f'Write version = "{new}" in [project], and take it out of project.dynamic.',
-        )
-    return {}, {}
 
 
 def _write_crate(
