@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from releasekit.config.declaration import Declaration, EcosystemDeclaration
     from releasekit.config.inputs import Inputs
 
-Own = TypeVar("Own", bound="Struct")
+Own = TypeVar("Own", bound=Struct)
 # What Linux, macOS and Windows take in one component; and of a path, Linux takes 4,095 bytes, of
 # which this leaves some to what lies below.
 # https://man7.org/linux/man-pages/man0/limits.h.0p.html

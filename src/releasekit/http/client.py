@@ -114,7 +114,7 @@ class RetryPolicy(Struct, frozen=True):
     circuit: Circuit | None = None
     patience: WaitBudget = PATIENT
     redact: Callable[[str], str] = str
-    rng: random.Random = field(default_factory=random.Random)  # noqa: S311 (spreads requests, guards nothing)
+    rng: random.Random = field(default_factory=random.Random)  # noqa: S311 (spreads requests)
 
 
 async def retry(attempt: Callable[[], Awaitable[T]], policy: RetryPolicy) -> T:

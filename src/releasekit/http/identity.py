@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from releasekit.host.ci import CI
     from releasekit.http.credentials import Credentials, Secret
 
-# Whom one is for that Sigstore signs with.
+# The audience of an ID token for Sigstore.
 # https://github.com/sigstore/fulcio/blob/main/docs/how-certificate-issuing-works.md
 SIGSTORE: Final = "sigstore"
 # Who signs ID tokens, as their `iss` says it.

@@ -14,7 +14,6 @@ from releasekit.text.escape import redact_urls
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-
 T = TypeVar("T", bound=Struct)
 
 
@@ -51,7 +50,7 @@ class Redacted(Struct, frozen=True):
 
 @cache
 def _list_texts(kind: type) -> Mapping[str, bool]:
-    """The fields of a dataclass that hold texts to redact, and whether links in them stay whole."""
+    """The fields of a value that hold texts to redact, and whether links in them stay whole."""
     return {
         name: Mark.LINKS in marks
         for name, hint in get_type_hints(kind, include_extras=True).items()

@@ -31,9 +31,8 @@ from releasekit.text.json_text import parse_json
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-
 S = TypeVar("S")
-T = TypeVar("T", bound="Struct")
+T = TypeVar("T", bound=Struct)
 # What a value of a type is called, and whether JSON's is one; each float is a number of seconds.
 _SCALARS: Final[Mapping[object, tuple[str, Callable[[Any], bool]]]] = {
     str: ("text", lambda value: type(value) is str),
@@ -77,7 +76,7 @@ class Record(Struct, frozen=True):
         return cls(where, values)
 
     def read(self, kind: type[T], **given: Any) -> T:
-        """A dataclass: its fields are `given`, or read as they are annotated."""
+        """Its fields are `given`, or read as they are annotated."""
         for name, codec in _codecs(kind).items():
             if name not in given and (name in self.values or not codec.since):
                 given[name] = codec.read(self, name)

@@ -1,8 +1,7 @@
 """How npmjs.com, and servers that speak as it does, take a version that a person approves later.
 
 https://docs.npmjs.com/staged-publishing and
-https://github.com/npm/api-documentation/tree/main/api/registry.npmjs.com: stage.yaml and
-package-version-status.yaml
+https://github.com/npm/api-documentation/tree/main/api/registry.npmjs.com: stage.yaml
 """
 
 from __future__ import annotations
