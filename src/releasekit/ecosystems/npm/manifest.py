@@ -204,8 +204,12 @@ def _read_name(document: Mapping[str, object], path: Path) -> str:
     name = document.get("name")
     if name is None or name == "":
         return ""
-    is_name = isinstance(name, str) and len(name) <= 214 and _NAME.fullmatch(name)
-    if not isinstance(name, str) or not is_name or name.lower() in _TAKEN:
+    if (
+        not isinstance(name, str)
+        or len(name) > 214
+        or not _NAME.fullmatch(name)
+        or name.lower() in _TAKEN
+    ):
         raise ManifestError(
             f"{path}: name is {name!r}", hint='Write a name like "acme-core" or "@acme/core".'
         )
@@ -213,9 +217,8 @@ def _read_name(document: Mapping[str, object], path: Path) -> str:
 
 
 def _explain_unpublishable(document: Mapping[str, object]) -> str:
-    """Private is everything that JavaScript takes for true, even the text "false".
-    https://github.com/npm/cli/blob/latest/lib/commands/publish.js
-    """
+    # Private is everything that JavaScript takes for true, even the text "false".
+    # https://github.com/npm/cli/blob/latest/lib/commands/publish.js
     private = document.get("private")
     if private or isinstance(private, list | dict):
         return f"its package.json says private: {json.dumps(private)[:40]}"

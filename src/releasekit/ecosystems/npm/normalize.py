@@ -142,7 +142,8 @@ def _normalize_links(found: dict[str, Any]) -> None:
     elif isinstance(bugs, dict):
         bugs = {**bugs, "url": bugs.get("name") or bugs.get("web") or bugs.get("url")}
     known = {"url": _is_url, "email": _is_email}
-    if kept := {key: text for key, is_it in known.items() if is_it(text := text_in(bugs, key))}:
+    kept = {key: text for key, is_valid in known.items() if is_valid(text := text_in(bugs, key))}
+    if kept:
         found["bugs"] = kept
     homepage = found.pop("homepage", None)
     if not homepage and hosted:

@@ -100,7 +100,7 @@ class Pins(Struct, frozen=True):
         if spec := find_catalog_spec(self.found.home(project).catalogs, reference):
             return spec
         hint = "Add it to the catalog, or write a range."
-        raise _lead_nowhere(project, declared, "that catalog has no such entry", hint)
+        raise _make_error(project, declared, "that catalog has no such entry", hint)
 
     def _pin_spec(self, declared: DeclaredDependency, project: NpmPackage) -> str:
         spec = self._read_spec(declared, project)
@@ -113,7 +113,7 @@ class Pins(Struct, frozen=True):
         if needed is None and reference.kind == "workspace":
             reason = f"no package of this workspace is named {reference.name!r}"
             hint = "List it in the workspace, correct the name, or write a range."
-            raise _lead_nowhere(project, declared, reason, hint)
+            raise _make_error(project, declared, reason, hint)
         if needed is None or needed is project:
             if project.is_installed(declared):
                 _refuse_local(project, declared, reference, spec, own=needed is project)
@@ -189,7 +189,7 @@ class Pins(Struct, frozen=True):
                 return None
 
 
-def _lead_nowhere(
+def _make_error(
     project: NpmPackage, declared: DeclaredDependency, reason: str, hint: str
 ) -> PlanError:
     return PlanError(
@@ -205,7 +205,7 @@ def _refuse_local(
     """Raises PlanError for what leads to nothing that users can install."""
     if reference.kind == "path" and not exists(project.directory / reference.wanted):
         hint = "Correct the path, or write a range."
-        raise _lead_nowhere(project, declared, "the path does not exist", hint)
+        raise _make_error(project, declared, "the path does not exist", hint)
     # Of what lies in the package, only its tarball tells whether it goes along.
     is_carried = reference.kind == "path" and not own and find_carried(spec)
     if reference.kind in {"path", "unknown", "workspace"} and not is_carried:

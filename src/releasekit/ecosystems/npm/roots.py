@@ -136,11 +136,15 @@ def read_workspace_files(root: Path) -> WorkspaceFiles:
     lerna = root / _LERNA
     publish = _read_lerna(lerna)
     # What yarn takes of .npmrc are registries and logins alone.
-    rc = root / {"yarn1": _YARN1}.get(tool, _NPMRC)
+    rc = root / (_YARN1 if tool == "yarn1" else _NPMRC)
     lines = _read_npmrc(rc) if tool != "yarn" else {}
     registries = dict(_find_registries(root, tool, settings))
     if url := text_in(publish, "registry"):
         registries[""] = NamedRegistry(str(lerna), "command.publish.registry", url)
+    usual = {
+        "tag": text_in(publish, "distTag") or lines.get("tag", ""),
+        "access": text_in(settings, "npmPublishAccess") or lines.get("access", ""),
+    }
     silent = {
         f"{lerna}: command.publish.ignoreScripts": publish.get("ignoreScripts"),
         f"{path}: ignoreScripts": tool == "pnpm" and settings.get("ignoreScripts"),
@@ -151,7 +155,11 @@ def read_workspace_files(root: Path) -> WorkspaceFiles:
         # What pnpm excludes stays excluded, wherever it stands.
         members = tuple(sorted(found, key=lambda glob: glob.negated))
     else:
-        members = _parse_patterns(_find_patterns(document), where=f"{top}: workspaces")
+        patterns = document.get("workspaces", [])
+        # yarn 1: https://classic.yarnpkg.com/lang/en/docs/workspaces/
+        if isinstance(patterns, dict):
+            patterns = patterns.get("packages", [])
+        members = _parse_patterns(patterns, where=f"{top}: workspaces")
     licensed = (root / PNPM).is_file() or lerna.is_file()
     return WorkspaceFiles(
         root,
@@ -160,7 +168,7 @@ def read_workspace_files(root: Path) -> WorkspaceFiles:
         _find_catalogs(settings, path),
         list_licenses(root, any_case=tool != "pnpm") if licensed else (),
         registries,
-        _find_usual(publish, settings, lines),
+        {key: value for key, value in usual.items() if value},
         next((where for where, said in silent.items() if said is True), ""),
         (tool == "pnpm" and _find_hook(root, settings, lines)) or _find_contents(lerna, publish),
         tool == "pnpm" or lerna.is_file(),
@@ -241,20 +249,6 @@ def list_licenses(directory: Path, *, any_case: bool = True) -> tuple[str, ...]:
                 and entry.is_file(follow_symlinks=False)
             )
         )
-
-
-def _find_patterns(document: Mapping[str, object]) -> object:
-    """With yarn 1: https://classic.yarnpkg.com/lang/en/docs/workspaces/"""
-    patterns = document.get("workspaces", [])
-    return patterns.get("packages", []) if isinstance(patterns, dict) else patterns
-
-
-def _find_usual(
-    publish: Mapping[str, object], settings: Mapping[str, object], lines: Mapping[str, str]
-) -> dict[str, str]:
-    tag = text_in(publish, "distTag") or lines.get("tag", "")
-    access = text_in(settings, "npmPublishAccess") or lines.get("access", "")
-    return {key: value for key, value in {"tag": tag, "access": access}.items() if value}
 
 
 def _find_hook(root: Path, settings: Mapping[str, object], lines: Mapping[str, str]) -> str:

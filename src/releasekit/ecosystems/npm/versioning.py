@@ -154,20 +154,20 @@ def _find_asked(
 
 
 def _find_moved(
-    each: DeclaredDependency, package: NpmPackage, found: Found, versions: Mapping[str, str]
+    declared: DeclaredDependency, package: NpmPackage, found: Found, versions: Mapping[str, str]
 ) -> NpmPackage | None:
     """The package here that a dependency leads to by a range, if its version changes."""
-    reference = found.resolve(each, package)
+    reference = found.resolve(declared, package)
     needed = found.by_name.get(reference.name)
     if reference.kind not in {"workspace", "range"} or needed is None or needed is package:
         return None
     moves = versions.get(needed.name, needed.version) != needed.version
-    return needed if moves and needed is find_needed(each, package, found) else None
+    return needed if moves and needed is find_needed(declared, package, found) else None
 
 
 def _is_raised(asked: Asked, by: str | None, *, ranges: Ranges) -> bool:
-    """Whether it begins with the new version from then on, `by` the one of the package that asks.
-    A stable version asks for no prerelease.
+    """Whether the range begins with the new version from then on; `by` is the new version of the
+    package that asks. A stable version asks for no prerelease.
     """
     is_stable = not Version.parse(asked.new).pre
     leaves = is_stable and bool(Version.parse(asked.old).pre)
