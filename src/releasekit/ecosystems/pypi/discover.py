@@ -199,17 +199,14 @@ def resolve_sources(
                         "member of the workspace has that name",
                         "Add it to tool.uv.workspace.members, or drop the source",
                     )
-                _refuse_lost_path(path, name, source.get("path"))
+                place = source.get("path")
+                if isinstance(place, str) and not exists(path.parent / place):
+                    raise _no_source(
+                        f"{path}: tool.uv.sources.{name} is {{ path = {place!r} }}, and nothing is "
+                        f"at {os.path.normpath(path.parent / place)}",
+                        "Correct the path, or drop the source",
+                    )
     return resolved
-
-
-def _refuse_lost_path(path: Path, name: str, place: object) -> None:
-    if isinstance(place, str) and not exists(path.parent / place):
-        raise _no_source(
-            f"{path}: tool.uv.sources.{name} is {{ path = {place!r} }}, and nothing is "
-            f"at {os.path.normpath(path.parent / place)}",
-            "Correct the path, or drop the source",
-        )
 
 
 def _find_unread_sources(

@@ -139,7 +139,7 @@ def find_refused(raw: RawMetadata, classifiers: Collection[str] = ()) -> Iterato
     if len(summary) > MAX_SUMMARY_CHARS:
         yield f"has a summary of {len(summary)} characters; the limit is {MAX_SUMMARY_CHARS}"
     for role in ("author", "maintainer"):
-        address = _find_checked(str(raw.get(f"{role}_email", "")))
+        address = _find_checked_address(str(raw.get(f"{role}_email", "")))
         if address and not is_address(address):
             said = f"has {_show(address)} as the email address of its {role}"
             yield f"{said}, which is not a valid address"
@@ -159,9 +159,9 @@ def find_refused(raw: RawMetadata, classifiers: Collection[str] = ()) -> Iterato
         yield "has both a License and a License-Expression"
 
 
-def _find_checked(emails: str) -> str:
-    """PyPI checks none if there are several, or one with a bracket: its parser is strict.
-    https://docs.python.org/3/library/email.utils.html#email.utils.parseaddr
+def _find_checked_address(emails: str) -> str:
+    """Empty where PyPI checks none: if there are several, or one with a bracket, as its parser is
+    strict. https://docs.python.org/3/library/email.utils.html#email.utils.parseaddr
     """
     try:
         found = getaddresses([emails[:_MAX_EMAIL_CHARS]])

@@ -235,8 +235,8 @@ def _find_links(text: str) -> Iterator[tuple[str, str | None]]:
 
 
 def _find_tags(text: str) -> Iterator[tuple[str, str, str | None]]:
-    """With `href` and `data-yanked`, in one pass: html.parser starts over for each tag or comment
-    without an end. https://html.spec.whatwg.org/multipage/parsing.html#tokenization
+    """Each with `href` and `data-yanked`, in one pass: html.parser starts over for each tag or
+    comment without an end. https://html.spec.whatwg.org/multipage/parsing.html#tokenization
     """
     if text.count("<") > MAX_TAGS:
         raise ValueError(f"more than {MAX_TAGS} tags")
@@ -259,7 +259,7 @@ def _find_tags(text: str) -> Iterator[tuple[str, str, str | None]]:
                 raise ValueError(f"more than {MAX_TAGS} attributes")
             name = attribute["name"].lower()
             if name in {"href", "data-yanked"}:
-                value = next(filter(None, attribute.group("double", "single", "bare")), "")
+                value = attribute["double"] or attribute["single"] or attribute["bare"] or ""
                 if name == "href":
                     target = target or value
                 elif yanked is None:

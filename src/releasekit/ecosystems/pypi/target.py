@@ -167,7 +167,7 @@ class PyPITarget(Target):
         index = self._index
         pypi = index if index and index.is_pypi else None
         classifiers = await pypi.find_classifiers() if pypi else frozenset[str]()
-        keep = partial(self._keep, package)
+        keep = partial(self._check_metadata, package)
         find = partial(find_warnings, on_pypi=pypi is not None, classifiers=classifiers, keep=keep)
         found = await list_warnings(find, package, artifacts)
         if pypi and not artifacts:
@@ -188,7 +188,8 @@ class PyPITarget(Target):
             found += await asyncio.to_thread(lambda: list(foresee_platform(project)))
         return found
 
-    def _keep(self, package: Package, artifact: Artifact, raw: RawMetadata) -> None:
+    def _check_metadata(self, package: Package, artifact: Artifact, raw: RawMetadata) -> None:
+        """What passes is kept for the upload. Raises PackageError."""
         if self._found.pins == "exact" and not package.prebuilt:
             pins = self._found.list_versions()
             pins.pop(package.id.name, None)

@@ -168,12 +168,14 @@ class PyPIVersioning(Struct, Versioning, frozen=True, dict=True):
 
         map_all(edit_manifest, homes)
         map_all(edit_lock, locks)
-        writing.follow(owners[path] for path in homes if path in owners)
+        writing.move_private(owners[path] for path in homes if path in owners)
         return WrittenVersions(by_tag=frozenset(writing.by_tag), moved=writing.moved)
 
 
 class _Writing(Struct):
-    """What is written so far. `now` are the projects, and `new` the versions decided for them."""
+    """What is written so far. `now` are the projects, and `new` the versions decided for them. A
+    tag says the version of those `by_tag`; `moved` ones have another one, undecided as they are.
+    """
 
     now: Mapping[str, PyProject]
     new: Mapping[str, Version]
@@ -239,7 +241,7 @@ class _Writing(Struct):
     def _write_version(
         self, document: Mapping[str, Any], project: PyProject, new: str
     ) -> dict[Where, Edit]:
-        """The edit of the manifest, as in `_move_requirements`; of files that it names, here."""
+        """The edit of the manifest, as in `_move_requirements`. Files that it names are edited."""
         edits = self.edits
         build, directory = project.build_system, project.manifest.parent
         tables: list[Where] = [("project",)]
@@ -280,8 +282,8 @@ class _Writing(Struct):
             )
         return {}
 
-    def follow(self, projects: Iterable[PyProject]) -> None:
-        """Private ones take a version from the files of others, undecided as they are."""
+    def move_private(self, projects: Iterable[PyProject]) -> None:
+        """Private ones may take a version from the files of others."""
         changed = self.edits.list_changes()
         for project in projects:
             if project.unpublishable and "version" in project.dynamic:
@@ -369,7 +371,7 @@ def _move_clause(new: Version, raises: bool, clause: re.Match[str]) -> str:
 def _choose_move(
     specifier: SpecifierSet, new: Version, owner: Version | None, ranges: Ranges
 ) -> Callable[[str], str]:
-    """What becomes of the text of one that may change; `owner` is decided for who requires it."""
+    """What rewrites one that may change. `owner` is the new version of the project that has it."""
     if ranges == "exact" and specifier:
         return partial(re.sub, r"(?s).+", f"=={new}")
     # A stable version asks for no prerelease.
@@ -415,7 +417,7 @@ def _write_crate(
 def _find_crate_version(
     crate: Path, above: Sequence[Path], edits: Edits
 ) -> tuple[Path, Where, str]:
-    """The manifest that has it, the keys that lead to its table there, and the text of that."""
+    """The manifest that has it, the keys of its table there, and the text of the manifest."""
     places: list[tuple[Path, Where]] = [(crate, ("package",))]
     places += [(each / "Cargo.toml", ("workspace", "package")) for each in above]
     for path, where in places:
