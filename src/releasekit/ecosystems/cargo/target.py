@@ -29,7 +29,7 @@ from releasekit.ecosystems.preflight import Preflight
 from releasekit.ecosystems.shared.artifacts import find_too_large
 from releasekit.ecosystems.shared.packages import batched
 from releasekit.ecosystems.shared.tools import find_tool
-from releasekit.errors import PlanError, join_errors
+from releasekit.errors import PlanError, raise_all
 from releasekit.host import durable
 from releasekit.host.scratch import scratch
 from releasekit.model import Action, PackageId, PackageWarning, WarningName
@@ -126,8 +126,7 @@ class CargoTarget(Target):
             if name in sent
             for refusal in self._list_refusals(crate)
         ]
-        if refused:
-            raise join_errors(refused)
+        raise_all(refused)
         if not self._verifies and not all(package.prebuilt for package in built):
             notes.append(UNVERIFIED)
         return ". ".join(filter(None, notes))

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     # Of a package in a lock file: name, version and source, which is empty for a path.
     Locked = tuple[str, str, str]
+    # A requirement as it is going to be, behind its manifest and its keys there.
     Moved = tuple[Path, Where, str]
 
 # In other repositories, and in what tools have made: https://bford.info/cachedir/
@@ -312,16 +313,17 @@ def _move_locked(
     found = {at: each for at, block in enumerate(blocks) if (each := _LOCKED.match(block))}
     before = [(each[1], each[2], each[3] or "") for each in found.values()]
     own = Counter(name for name, _, source in before if not source)
-    sure = {name: version for name, version in members.items() if own[name] == 1}
-    after = [
-        (name, version if source else sure.get(name, changes.get((name, version), version)), source)
-        for name, version, source in before
-    ]
+    after = []
+    for name, version, source in before:
+        new = changes.get((name, version), version)
+        if own[name] == 1:
+            new = members.get(name, new)
+        after.append((name, version if source else new, source))
     lacking = members.items() - {(name, version) for name, version, source in after if not source}
     if lacking:
         raise ValueError(f"lacks {' and '.join(sorted(name for name, _ in lacking))}: {_MEND}")
     shown = [*_spell(before)]
-    _check_others(found.values(), after, shown)
+    _refuse_excluding(found.values(), after, shown)
     edit_block = partial(_edit_block, dict(zip(shown, _spell(after), strict=True)))
     bodies = [*map(edit_block, found.values(), after)]
     # Packages of one name stand in the order of their versions.
@@ -332,9 +334,10 @@ def _move_locked(
     return "".join(blocks)
 
 
-def _check_others(
+def _refuse_excluding(
     found: Collection[re.Match[str]], after: Sequence[Locked], shown: Sequence[str]
 ) -> None:
+    """Raises ValueError for a package from elsewhere that may exclude a new version."""
     lost = {
         name
         for name, each, (_, new, _) in zip(shown, found, after, strict=True)
@@ -349,7 +352,7 @@ def _check_others(
 
 
 def _edit_block(spelled: Mapping[str, str], found: re.Match[str], after: Locked) -> str:
-    """Of a package, with what it lists as that is `spelled` from then on."""
+    """What is locked of a package, with the names that it lists as they are `spelled` then."""
     listed = {each.span(): each[0] for each in _LISTED.finditer(found.string)}
     names = [spelled.get(name, name) for name in listed.values()]
     if names != [*listed.values()]:

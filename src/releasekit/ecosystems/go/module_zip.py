@@ -94,7 +94,7 @@ def select_files(files: Mapping[str, ModuleFile], *, go: str, module: str) -> li
         if nested.intersection(_list_levels(name)[:-1]):
             continue
         trouble = paths.trouble_with_file(name) or _find_collision(name, folded)
-        if not trouble and name != name.lower() == "go.mod":
+        if not trouble and name != "go.mod" and name.lower() == "go.mod":
             trouble = "go.mod files must have lowercase names"
         if trouble:
             troubles.append(f"{name}: {trouble}")

@@ -15,7 +15,7 @@ from releasekit.ecosystems.go.discover import ECOSYSTEM, UNTOLD, find_in_file, s
 from releasekit.ecosystems.go.release import tag_name
 from releasekit.ecosystems.go.source import path_in_repository
 from releasekit.ecosystems.interface import Versioning, WrittenVersions
-from releasekit.errors import ManifestError, join_errors
+from releasekit.errors import ManifestError, raise_all
 from releasekit.host.edits import Edits, refuse_edit
 from releasekit.host.files import repository_of
 from releasekit.model import PackageId
@@ -119,11 +119,11 @@ class GoVersioning(Struct, Versioning, frozen=True, dict=True):
         text = (edits.read(config_file) or "") if keys else ""
         spans = find_strings(text, keys)
         refused = [*self._find_refused(versions, wanted, edits.root)]
-        for key in [each for each in keys if each not in spans]:
-            said = f"{spell_place(key, edits.root)} is not spelled plainly"
-            refused.append(refuse_edit(said, f'Write "{wanted[key]}" there by hand.'))
-        if refused:
-            raise join_errors(refused)
+        for key in keys:
+            if key not in spans:
+                said = f"{spell_place(key, edits.root)} is not spelled plainly"
+                refused.append(refuse_edit(said, f'Write "{wanted[key]}" there by hand.'))
+        raise_all(refused)
         if keys:
             edits.write(config_file, _replace(text, {spans[key]: wanted[key] for key in keys}))
         for place, version in wanted.items():

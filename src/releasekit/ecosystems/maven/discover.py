@@ -378,7 +378,7 @@ def _explain_withheld(project: PomProject, plugin: str, how: Withholding) -> str
 def _find_given(
     project: PomProject, plugin: str, parameter: str, settings: Sequence[PluginSetting]
 ) -> list[PluginSetting | None]:
-    """What each execution has as `parameter` that is bound to a phase; empty without any."""
+    """The `parameter` of each execution that is bound to a phase; empty if none of them is."""
     values = {(each.execution, each.name): each for each in reversed(settings) if each.value}
     executions = {each.execution for each in settings} - {""}
     if plugin == DEPLOY:

@@ -70,7 +70,7 @@ async def find_mvn(
     found = None if "/" in command else processes.which(command)
     is_there = found is not None or "/" in command
     # Without a JDK, mvn says no version.
-    if is_there and processes.which("java") is None and not _may_set_home(environment):
+    if is_there and processes.which("java") is None and not _has_java_home(environment):
         raise _missing("java is not on PATH, and JAVA_HOME is not set", _JDK)
     if is_there and lacks_gpg:
         raise _missing("[maven] sign is set, and gpg is not on PATH", NO_GPG)
@@ -82,8 +82,8 @@ async def find_mvn(
     )
 
 
-def _may_set_home(environment: Mapping[str, str]) -> bool:
-    """Files that mvn reads first may. https://maven.apache.org/configure.html"""
+def _has_java_home(environment: Mapping[str, str]) -> bool:
+    """Files that mvn reads first may set it, too. https://maven.apache.org/configure.html"""
     files = (Path("/etc/mavenrc"), Path(environment.get("HOME", "/"), ".mavenrc"))
     return bool(environment.get("JAVA_HOME")) or any(path.exists() for path in files)
 

@@ -59,6 +59,7 @@ def find_faults(root: Element) -> Iterator[str]:
         yield "lists a <module> without a path: remove it"
     yield from _find_twins(filter(None, modules), "modules")
     yield from _find_in_dependencies(root)
+    yield from _find_in_plugins(root)
     profiles = [*root.all("profiles", "profile")]
     yield from _find_twins((each.value("id") or "default" for each in profiles), "profiles")
     for layer in (root, *profiles):
@@ -105,7 +106,6 @@ def _find_in_dependencies(root: Element) -> Iterator[str]:
             yield f"{said}, which is not a valid version"
     for each in root.all("dependencyManagement", "dependencies", "dependency"):
         yield from _find_missing(each, "a managed dependency", "groupId", "artifactId")
-    yield from _find_in_plugins(root)
 
 
 def _find_in_plugins(root: Element) -> Iterator[str]:

@@ -31,7 +31,7 @@ from releasekit.ecosystems.maven.discover import (
 )
 from releasekit.ecosystems.maven.document import parse_document
 from releasekit.ecosystems.maven.pom import find_properties, parse_pom
-from releasekit.errors import ConfigError, PlanError, join_errors
+from releasekit.errors import ConfigError, PlanError, raise_all
 from releasekit.host.edits import Edits, refuse_edit
 from releasekit.model import DependencyKind, PackageId
 from releasekit.text.escape import clip
@@ -194,7 +194,7 @@ class VersionEdits:
         """`known` are the projects of the packages, by name. POMs that only a profile lists are
         edited with theirs, and keep versions of their own. Returns what moves along.
         """
-        by_path = self._load()
+        by_path = self._load_projects()
         named = {name: by_path[project.pom.path] for name, project in known.items()}
         decided = {*wanted, *(name for name, it in named.items() if not explain_private(it))}
         for name, project in named.items():
@@ -218,8 +218,8 @@ class VersionEdits:
             if name not in wanted and version != by_name[name].version
         }
 
-    def _load(self) -> Mapping[Path, PomProject]:
-        """With the parents of each."""
+    def _load_projects(self) -> Mapping[Path, PomProject]:
+        """By path, with the parents of each."""
         loaded = load_projects(self._root, self._options, with_profiles=True)
         for top in {each.top for each in loaded}:
             self._find_overrides(top)
@@ -293,8 +293,7 @@ class VersionEdits:
                     f"{texts[new]} and {other!r} for {texts[other]}",
                     "Write a version, or a property, for each of them.",
                 )
-        if self._refused:
-            raise join_errors(self._refused)
+        raise_all(self._refused)
         for path, found in edits.items():
             text = splice(self._files[path], found).decode("utf-8", "surrogateescape")
             self._edits.write(path, text)
