@@ -92,10 +92,6 @@ def trouble_with_name(name: str) -> str:
 
     https://git-scm.com/docs/git-check-ref-format
     """
-    return _judge_whole(name) or _judge_parts(name) or _judge_at_github(name)
-
-
-def _judge_whole(name: str) -> str:
     if found := _FORBIDDEN.search(name):
         return f"has {'a space' if found[0] == ' ' else repr(found[0])} in it"
     for sequence in ("..", "@{", "//"):
@@ -105,10 +101,6 @@ def _judge_whole(name: str) -> str:
         return "means something else to git" if name else "is empty"
     if name[0] in "-/" or name[-1] in "./":
         return f"starts with {name[0]!r}" if name[0] in "-/" else f"ends in {name[-1]!r}"
-    return ""
-
-
-def _judge_parts(name: str) -> str:
     for element in name.split("/"):
         if element.startswith(".") or element.endswith(".lock"):
             where = "starts with '.'" if element.startswith(".") else "ends in '.lock'"
@@ -119,10 +111,6 @@ def _judge_parts(name: str) -> str:
         return "is not text in UTF-8"
     if len(encoded) > _MAX_BYTES or max(map(len, encoded.split(b"/"))) > _MAX_ELEMENT_BYTES:
         return "is too long"
-    return ""
-
-
-def _judge_at_github(name: str) -> str:
     # https://docs.github.com/en/get-started/using-git/dealing-with-special-characters-in-branch-and-tag-names
     if name.startswith("refs/"):
         return "starts with 'refs/', which GitHub does not take"

@@ -260,9 +260,12 @@ def outcome_of(run: PackageRun, blockers: Blockers, ending: Ending) -> tuple[Out
 
 
 def _describe_staged(run: PackageRun, staged: Staged) -> str:
-    here = [_ACCEPTED, run.may_only_stage]
-    reasons = here if run.planned.staged is None else [run.planned.reason]
-    return "; ".join(filter(None, [*reasons, "" if staged.id else _NOT_COMPARED]))
+    reasons = [_ACCEPTED, run.may_only_stage]
+    if run.planned.staged is not None:
+        reasons = [run.planned.reason]
+    if not staged.id:
+        reasons.append(_NOT_COMPARED)
+    return "; ".join(filter(None, reasons))
 
 
 def _describe_needs(blockers: Blockers) -> Iterator[str]:

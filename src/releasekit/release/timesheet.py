@@ -212,7 +212,7 @@ def _read_moments(
 def _without_hold(
     tasks: Mapping[Node, Task[Node]], settled: Mapping[Node, int]
 ) -> Mapping[Node, Task[Node]]:
-    """What is to be told is which task it waited for longest."""
+    """What waits for the hold waits, in place of that, for what the hold waited for longest."""
     hold = next((name for name in tasks if name.phase == "hold"), None)
     if hold is None:
         return tasks

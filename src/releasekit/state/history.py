@@ -27,7 +27,7 @@ from releasekit.text.commands import spell
 from releasekit.text.json_text import refuse_many
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from releasekit.model import Package
     from releasekit.state.seals import Seal
@@ -174,7 +174,20 @@ def compact(data: bytes, *, most: int | None = None) -> bytes:
         folding.apply(record)
     over = folding.find_runs_over()
 
-    runs, current = _find_current(data, over)
+    # The run of each line, each id in memory once; of each package, the version that was mentioned
+    # last; and the versions that runs at work mention.
+    runs: list[str] = []
+    ids: dict[str, str] = {}
+    last: dict[str, str] = {}
+    current: set[tuple[str, str]] = set()
+    for record in records_of(data):
+        runs.append(ids.setdefault(record["run"], record["run"]))
+        if record["event"] in _OF_PACKAGES:
+            package, version = record["package"], record["version"]
+            last[package] = version
+            if record["run"] not in over:
+                current.add((package, version))
+    current.update(last.items())
 
     kept = set(folding.duration_lines.values())
     for named, folded in folding.versions.items():
@@ -198,22 +211,6 @@ def compact(data: bytes, *, most: int | None = None) -> bytes:
         if most is not None and shorter.tell() > most:
             return b""
     return shorter.getvalue()
-
-
-def _find_current(data: bytes, over: Collection[str]) -> tuple[list[str], set[tuple[str, str]]]:
-    """The run of each line, and the versions that runs at work or the last lines are about."""
-    runs: list[str] = []
-    ids: dict[str, str] = {}  # each in memory once
-    last: dict[str, str] = {}
-    current: set[tuple[str, str]] = set()
-    for record in records_of(data):
-        runs.append(ids.setdefault(record["run"], record["run"]))
-        if record["event"] in _OF_PACKAGES:
-            package, version = record["package"], record["version"]
-            last[package] = version
-            if record["run"] not in over:
-                current.add((package, version))
-    return runs, current.union(last.items())
 
 
 def records_of(data: bytes) -> Iterator[Mapping[str, Any]]:
