@@ -197,24 +197,27 @@ async def _examine_packages(
     if len(targets) == len(present):
         with _collecting(rows), name_bad_paths(config.root):
             targets = await with_prebuilt(targets, config.dist, about, session.ecosystems)
-            chosen = _choose(config, survey, targets, rows)
+            chosen = _choose_packages(config, survey, targets, rows)
             holdings = Holdings(targets, config.root, survey.tree, chosen)
             built = [package for package in chosen if not package.prebuilt]
             note = await check_absent(built, targets, holdings, config.root, services.processes)
-            rows += map(CheckRow.of_sentence, filter(None, [note]))
+            if note:
+                rows.append(CheckRow.of_sentence(note))
     for name, registry in registries.items():
         target, own = targets.get(name), [p for p in chosen if p.id.ecosystem == name]
         if target is not None and not own:
             there = target.workspace.packages
             # Where nothing else is published, somebody wants these to be.
             untold = [p for p in there if not chosen and target.versioning.suggest_version(p, ())]
-            rows += _explain_nothing(name, untold or there, about, is_to_do=bool(untold))
+            if there:
+                first, *_ = untold or there
+                rows.append(_explain_nothing(first, about, is_to_do=bool(untold)))
             if not untold:
                 continue
         await _examine_ecosystem(name, registry, target, own, config, services, rows)
 
 
-def _choose(
+def _choose_packages(
     config: PlanConfig, survey: Survey, targets: Mapping[str, Target], rows: list[CheckRow]
 ) -> list[Package]:
     about = config.package_filter
@@ -222,23 +225,20 @@ def _choose(
     unread = survey.describe_unread(about)
     rows += map(CheckRow.of_sentence, (*unlisted, *map(mark_unread, unread)))
     found = collect_packages(targets, config.root, about, [*unlisted, *unread])
-    foreign = survey.describe_foreign(config.root, about)
-    rows += map(CheckRow.of_sentence, filter(None, [foreign]))
+    if foreign := survey.describe_foreign(config.root, about):
+        rows.append(CheckRow.of_sentence(foreign))
     return about.select({p.id: p for p in found if not p.unpublishable})
 
 
-def _explain_nothing(
-    name: str, there: Sequence[Package], about: PackageFilter, *, is_to_do: bool
-) -> Iterator[CheckRow]:
-    for package in there[:1]:
-        leaving = "exclude-packages" if about.is_excluded(package.id) else "packages"
-        why = package.unpublishable or f"`{leaving}` leaves it out"
-        ways = f"; {spell('init')} writes those of its tags" if is_to_do else ""
-        yield CheckRow(
-            said=f"{name}: nothing to publish",
-            hint=f"{package.id}: {why}{ways}",
-            code=ConfigError.exit_code if is_to_do else 0,
-        )
+def _explain_nothing(package: Package, about: PackageFilter, *, is_to_do: bool) -> CheckRow:
+    leaving = "exclude-packages" if about.is_excluded(package.id) else "packages"
+    why = package.unpublishable or f"`{leaving}` leaves it out"
+    ways = f"; {spell('init')} writes those of its tags" if is_to_do else ""
+    return CheckRow(
+        said=f"{package.id.ecosystem}: nothing to publish",
+        hint=f"{package.id}: {why}{ways}",
+        code=ConfigError.exit_code if is_to_do else 0,
+    )
 
 
 async def _examine_ecosystem(

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from itertools import compress
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -185,7 +184,7 @@ def _sum_up(
     if rows:
         count = sum(each.is_trusting for each in rows)
         yield f"trusted by {count} of {packages(len(rows))}"
-    hidden = [str(each.package.id) for each in rows if not (each.is_trusting or each.is_missing)]
+    hidden = [str(each.package.id) for each in rows if each.state.hidden and not each.is_trusting]
     if is_check and hidden:
         yield f"not checked, since their registries tell no program: {few(hidden)}"
     others = [it for it in sorted(targets) if targets[it].preflight.trust is None]
@@ -215,14 +214,12 @@ async def _find_job(
         leads = f"trust knows only repositories of github.com, and git remote {remote} is elsewhere"
         said = leads if url else f"git shows no remote {remote} here"
         raise _make_error(f"{said}: write --repository OWNER/NAME")
-    workflow, environment = _find_workflow(top, inputs)
-    lacking = {
-        "--repository OWNER/NAME": not (inputs.repository or own),
-        "--workflow FILE": not inputs.workflow,
-        # A grant without one is to any job of the workflow.
-        f"--environment {'NAME' if environment else _NONE}": not inputs.environment,
-    }
-    return Publisher(repository, workflow, environment), [*compress(lacking, lacking.values())]
+    workflow, environment = _choose_workflow(top, inputs)
+    lacking = [] if inputs.repository or own else ["--repository OWNER/NAME"]
+    lacking += [] if inputs.workflow else ["--workflow FILE"]
+    # A grant without one is to any job of the workflow.
+    lacking += [] if inputs.environment else [f"--environment {'NAME' if environment else _NONE}"]
+    return Publisher(repository, workflow, environment), lacking
 
 
 def _name_repository(own: ForgePlace | None, place: ForgePlace | None, remote: str) -> str:
@@ -239,7 +236,7 @@ def _name_repository(own: ForgePlace | None, place: ForgePlace | None, remote: s
     return place.repository if is_known else place.page
 
 
-def _find_workflow(top: Path, inputs: TrustInputs) -> tuple[str, str]:
+def _choose_workflow(top: Path, inputs: TrustInputs) -> tuple[str, str]:
     """The file, and the environment of its job."""
     found = _find_workflows(top, inputs.workflow)
     if not inputs.workflow and len(found) != 1:

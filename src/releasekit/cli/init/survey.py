@@ -60,7 +60,9 @@ _BETWEEN_TAGS: Final = re.compile(r"[-.+]dev|\+|dirty|snapshot", re.IGNORECASE)
 
 
 class Ground(Struct, frozen=True):
-    """What is there whatever a releasekit.toml says; `tags` are all of the repository."""
+    """What `init` looks at, whatever its draft says. `given` is the configuration before discovery,
+    `config` the one after that, and `tags` are all of the repository.
+    """
 
     group: Group
     given: Config
@@ -117,7 +119,7 @@ class Inventory(Struct, frozen=True, kw_only=True):
 
 
 class _Choice(Struct, frozen=True):
-    """What is found, what of it is to be published or hardly meant, and what is unknown of that."""
+    """What to publish of all that is found, what is hardly meant, and what is unknown of that."""
 
     targets: Mapping[str, Target]
     chosen: Sequence[Package]
@@ -144,7 +146,7 @@ async def survey_repository(group: Group, given: Config, session: Session) -> In
     draft = _make_draft(config, targets, find_unlisted(survey.nested, targets), own_tags)
     notes: list[str] = []
     if is_new:
-        draft, notes = await _mean_known(draft, ground)
+        draft, notes = await _take_in_known(draft, ground)
         if draft.meant or any(each.tag for each in draft.untold):
             targets = await ground.take_in(draft)
             own_tags = ground.find_tags(targets)
@@ -182,8 +184,8 @@ async def survey_repository(group: Group, given: Config, session: Session) -> In
     )
 
 
-async def _mean_known(draft: Proposal, ground: Ground) -> tuple[Proposal, list[str]]:
-    """The draft, meaning what tags or another tool know; and a note where that cannot be told."""
+async def _take_in_known(draft: Proposal, ground: Ground) -> tuple[Proposal, list[str]]:
+    """The draft with the packages that tags or another tool know, and a note if none can tell."""
     listed = _list_places((ground.top, ground.config.root))
     if draft.meant or not draft.unlisted or not (ground.tags or listed):
         return draft, []
@@ -199,8 +201,8 @@ async def _mean_known(draft: Proposal, ground: Ground) -> tuple[Proposal, list[s
 async def _choose_among_doubted(
     choice: _Choice, draft: Proposal, tags: Mapping[PackageId, Mapping[str, str]], ground: Ground
 ) -> _Choice:
-    """Without these, versions between two tags may be those of the next release. If they are not,
-    the doubted ones are all that there is, and are meant.
+    """Without the doubted ones, versions between two tags may be those of the next release. If
+    there are none, the doubted ones are all there is, and are meant.
     """
     without = replace(draft, excluded=choice.doubted)
     known = await ground.take_in(without) if ground.is_new else choice.targets
