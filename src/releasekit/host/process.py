@@ -287,7 +287,7 @@ class Processes(Resource):
         if argv[0] == "git":
             environment = overrule_git_settings(environment)
         if apart:
-            argv = [self._find_closed(argv, cwd), *argv[1:]]
+            argv = [self._find_outside(argv, cwd), *argv[1:]]
         with ExitStack() as ours:
             ends = [await stream.open(ours) for stream in streams]
             launch: _LaunchPipe | None = None
@@ -322,8 +322,8 @@ class Processes(Resource):
                     raise
         return running
 
-    def _find_closed(self, argv: Sequence[str], cwd: Path) -> str:
-        """The program, where no build can change it or what it starts in."""
+    def _find_outside(self, argv: Sequence[str], cwd: Path) -> str:
+        """The program. Raises where builds can write what is started, or where it starts."""
         if self.sandbox.can_change(cwd):
             place = visible(clip(str(cwd), MAX_PLACE))
             raise PathError(f"{argv[0]} would start in {place}, which builds can write to")

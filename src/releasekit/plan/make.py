@@ -256,7 +256,7 @@ def _refuse_unread(unread: Sequence[str], levels: Levels) -> None:
 def _put_in_order(
     found: Sequence[Package], config: PlanConfig, targets: Mapping[str, Target]
 ) -> tuple[dict[PackageId, Package], dict[PackageId, Package], list[Package], tuple[str, ...]]:
-    """All by their names, what of it is public, and what the run is about, in order, with notes."""
+    """All packages, the public ones, those to publish in their order, and notes about cycles."""
     about = config.package_filter
     joined = with_extra(found, config.extra_edges, {*targets, *config.absent})
     everything = {each.id: with_doubt(each, config.root) for each in joined}
@@ -271,7 +271,7 @@ def _put_in_order(
 
 
 def _find_urls(config: PlanConfig, targets: Mapping[str, Target], survey: Survey) -> dict[str, str]:
-    """Of the registries that the run is about, also where it has no package for them."""
+    """Of the registries that the run is about, those without a package here too."""
     about = config.package_filter
     present = {
         name: target.registry.url for name, target in targets.items() if about.has_ecosystem(name)
@@ -285,7 +285,7 @@ def _find_urls(config: PlanConfig, targets: Mapping[str, Target], survey: Survey
 def _find_nowhere(
     unreleased: Iterable[Package], targets: Mapping[str, Target]
 ) -> dict[PackageId, Package]:
-    """Those of which their registry, which was asked, has no version at all."""
+    """Those whose registry, which was asked, has no version of them at all."""
     return {
         package.id: package
         for package in unreleased

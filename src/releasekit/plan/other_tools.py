@@ -137,7 +137,9 @@ class Deciding(Struct, frozen=True, kw_only=True):
                 )
             found = _find_fitting(meant, names)
             if others:
-                fitting |= _find_others(meant, found, names)
+                # Without a slash in it, it fits no name that has one.
+                apart = (name for name in names if "/" in meant or "/" not in name)
+                fitting |= dict.fromkeys(name for name in apart if name not in found)
             elif glob.startswith("!"):
                 for name in found:
                     fitting.pop(name, None)
@@ -166,12 +168,6 @@ def _find_fitting(glob: str, names: Mapping[str, None]) -> dict[str, None]:
     if "*" not in glob:
         return {glob: None} if glob in names else {}
     return {name: None for name in names if parsed.matches(name.split("/"))}
-
-
-def _find_others(glob: str, fitting: Collection[str], names: Mapping[str, None]) -> dict[str, None]:
-    # Without a slash in it, it fits no name that has one.
-    apart = (name for name in names if "/" in glob or "/" not in name)
-    return dict.fromkeys(name for name in apart if name not in fitting)
 
 
 def _has_patterns(globs: Iterable[str]) -> bool:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from releasekit.config.values import AttestationMode
     from releasekit.ecosystems.interface import Target
-    from releasekit.model import Package, Plan
+    from releasekit.model import Plan
     from releasekit.provenance.job import Job
 
 
@@ -39,30 +39,20 @@ def with_provenance(
     sent = [planned.package for planned in plan.packages if planned.action in SENT]
     if not sent:
         return plan
-    signing = {
-        package: (attesting, attesting.wish(package))
-        for package in sent
-        if (attesting := targets[package.id.ecosystem].attesting) is not None
-    }
-    wished = [str(package.id) for package, (_, wish) in signing.items() if wish]
+    signing = {each: by for each in sent if (by := targets[each.id.ecosystem].attesting)}
+    wishes = {package: by.wish(package) for package, by in signing.items()}
+    wished = [str(package.id) for package, wish in wishes.items() if wish]
     if mode == "off":
         return replace(plan, provenance=f"off, and {_asked(wished)}" if wished else "")
     is_required = mode == "required" and uploading
-    if not isinstance(job, Obstacle):
-        met = {it: by.obstacle(it, job) for it, (by, wish) in signing.items() if wish is not False}
-        return _with_attested(plan, met, is_required=is_required)
-    if is_required:
-        refuse_unattested({job: []})
-    # Users who expect none need no message.
-    quiet = job == NO_JOB and mode == "auto" and not wished
-    words = f"nothing is attested: {job}{f' {_asked(wished)}.' if wished else ''}"
-    return plan if quiet else replace(plan, provenance=words)
-
-
-def _with_attested(
-    plan: Plan, met: Mapping[Package, Obstacle | None], *, is_required: bool
-) -> Plan:
-    """Those that have `met` no obstacle."""
+    if isinstance(job, Obstacle):
+        if is_required:
+            refuse_unattested({job: []})
+        # Users who expect none need no message.
+        quiet = job == NO_JOB and mode == "auto" and not wished
+        words = f"nothing is attested: {job}{f' {_asked(wished)}.' if wished else ''}"
+        return plan if quiet else replace(plan, provenance=words)
+    met = {it: by.obstacle(it, job) for it, by in signing.items() if wishes[it] is not False}
     attested = {package.id for package, obstacle in met.items() if obstacle is None}
     obstacles: dict[Obstacle, list[str]] = {}
     for package, obstacle in met.items():
