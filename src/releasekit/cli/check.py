@@ -58,7 +58,7 @@ from releasekit.text.commands import spell
 from releasekit.text.escape import log_line, redact_urls, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from releasekit.cli.session import Session
     from releasekit.config.config import Config, PlanConfig
@@ -214,7 +214,19 @@ async def _examine_packages(
                 rows.append(_explain_nothing(first, about, is_to_do=bool(untold)))
             if not untold:
                 continue
-        await _examine_ecosystem(name, registry, target, own, config, services, rows)
+        if target is not None and own:
+            with _collecting(rows):
+                tool = await target.find_tool(own)
+                how = f"packed by {tool}" if tool else "built elsewhere"
+                rows.append(CheckRow(said=f"{name}: {packages(len(own))}, {how}"))
+        with _collecting(rows):
+            login = registry.check_credentials()
+            rows.append(CheckRow(said=f"{name}: goes to {registry.url}; login: {login}"))
+            in_directory = isinstance(config.registries.get(name), Directory)
+            if target is not None and target.builds_from_commit and not in_directory:
+                remote = str(config.ecosystem_tables.get(name, {}).get("remote", "origin"))
+                rows.append(await _examine_push(name, remote, services))
+                rows += await asyncio.to_thread(_examine_workflows, name, config.root)
 
 
 def _choose_packages(
@@ -239,31 +251,6 @@ def _explain_nothing(package: Package, about: PackageFilter, *, is_to_do: bool) 
         hint=f"{package.id}: {why}{ways}",
         code=ConfigError.exit_code if is_to_do else 0,
     )
-
-
-async def _examine_ecosystem(
-    name: str,
-    registry: Registry,
-    target: Target | None,
-    own: Sequence[Package],
-    config: PlanConfig,
-    services: Services,
-    rows: list[CheckRow],
-) -> None:
-    """What its `own` packages are built with, and where they go."""
-    if target is not None and own:
-        with _collecting(rows):
-            tool = await target.find_tool(own)
-            how = f"packed by {tool}" if tool else "built elsewhere"
-            rows.append(CheckRow(said=f"{name}: {packages(len(own))}, {how}"))
-    with _collecting(rows):
-        login = registry.check_credentials()
-        rows.append(CheckRow(said=f"{name}: goes to {registry.url}; login: {login}"))
-        in_directory = isinstance(config.registries.get(name), Directory)
-        if target is not None and target.builds_from_commit and not in_directory:
-            remote = str(config.ecosystem_tables.get(name, {}).get("remote", "origin"))
-            rows.append(await _examine_push(name, remote, services))
-            rows += await asyncio.to_thread(_examine_workflows, name, config.root)
 
 
 def _examine_workflows(what: str, root: Path) -> list[CheckRow]:
