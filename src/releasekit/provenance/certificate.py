@@ -204,8 +204,8 @@ def publisher_of(certificate: bytes) -> Claims:
 
 
 def describe_publisher(certificate: bytes) -> dict[str, str | None]:
-    """Return who has signed, as PEP 740's provenance objects have it, and as the certificate (DER)
-    says, which knows of no environment. Raises ValueError where it says nothing of that kind.
+    """Who has signed, as PEP 740's provenance objects have it. The certificate (DER) knows of no
+    environment. Raises ValueError where it says nothing of that kind.
     """
     claims = publisher_of(certificate)
     repository = claims.repository.split("/", 3)[3]

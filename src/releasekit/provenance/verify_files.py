@@ -212,7 +212,7 @@ def _explain_foreign(*about: Verified) -> str:
 
 
 def resolve_links(path: Path) -> Path:
-    """Return the path without links. Blocks. Raises OSError, for a loop of links too."""
+    """Without links; blocks. Raises OSError, for a loop of links too."""
     try:
         return path.resolve()
     except RuntimeError as error:  # before Python 3.13

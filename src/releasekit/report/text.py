@@ -118,7 +118,7 @@ def columns(rows: Sequence[Sequence[str]]) -> list[str]:
     shown = [[log_line(cell) for cell in row] for row in rows]
     # A long cell only shifts its own row: padding all others would multiply its length.
     widths = [min(max(map(len, column)), _MAX_WIDTH) for column in zip(*shown, strict=True)]
-    widths[-1:] = [0]
+    widths[-1:] = [0]  # of no rows there is no last column
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in shown
