@@ -324,7 +324,7 @@ async def push_tags(
 def _list_sharing(
     plan: Plan, done: Collection[PackageId]
 ) -> Iterator[tuple[str, list[PlannedPackage]]]:
-    """By the name of their tag, all that share one with something that is `done`."""
+    """Each tag of something `done`, by its name, with all packages that share it."""
     by_name: dict[str, list[PlannedPackage]] = {}
     for each in plan.packages:
         if each.tag is not None:

@@ -152,7 +152,7 @@ class WorkspaceInputs:
         ),
     ] = Path(".releasekit")
 
-    def __replace__(self, **changes: Any) -> Self:
+    def __replace__(self, **changes: Any) -> Self:  # each dataclass has one from Python 3.13 on
         return dataclasses.replace(self, **changes)
 
 

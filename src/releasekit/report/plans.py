@@ -78,9 +78,9 @@ def plan_table(plan: Plan, *, whole: bool = True, warnings: bool = True) -> str:
     """
     shared = shared_reasons(plan)
     shown = [
-        each
-        for each in own_reasons(plan, shared)
-        if whole or each[1] or each[0].action is not Action.KEEP or headline_words([each[0]])
+        (planned, reason)
+        for planned, reason in own_reasons(plan, shared)
+        if whole or reason or planned.action is not Action.KEEP or headline_words([planned])
     ]
     common = [
         escape.log_line(f"{action} ({count}): {reason}")

@@ -231,7 +231,7 @@ def _list_always_packed(document: dict[str, Any]) -> list[str]:
 
 
 def _read_ignored(package: Package, tracked: Collection[str]) -> Sequence[str]:
-    """Nothing with ignore files further down, which may take back what it says."""
+    """The ignore file; nothing where others further down may take back what it says."""
     if _IGNORE_FILE not in tracked or below(_IGNORE_FILE, tracked):
         return ()
     return read_text(package.directory / _IGNORE_FILE, max_bytes=MAX_BYTES).splitlines()

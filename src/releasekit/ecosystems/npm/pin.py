@@ -219,7 +219,7 @@ def _refuse_local(
 
 
 def _is_excluded(version: str, reference: Reference) -> bool:
-    """Of `workspace:`, which pnpm and yarn resolve to the workspace alone.
+    """Whether a range of `workspace:` excludes it, which pnpm and yarn resolve here alone.
     https://pnpm.io/workspaces#workspace-protocol-workspace
     """
     if not version or reference.kind != "workspace" or reference.wanted in MARKERS:
