@@ -68,7 +68,7 @@ JUDGES = {
     **dict.fromkeys(
         (
             *("plan/decision", "plan/make", "release/events", "release/polling"),
-            *("release/building", "release/phases", "release/release"),
+            *("release/building", "release/phases", "release/release", "scheduler/engine"),
         ),
         RELEASE,
     ),

@@ -55,20 +55,27 @@ PHASES = mutants(
     "release/phases",
     {
         "one refusal is the refusal of all": always("Phases._upload_together", "not going or ..."),
-        "one attempt too many": always(
-            "Phases.upload", "(final := self._conclude(node, error)) is None"
+        "dependents go on in ambiguity": never("Phases.conclude", "self.config.gate == 'accepted'"),
+        "what was refused before is asked for": never(
+            "Phases.conclude", "any(run.error or run.held_by for run in runs)"
         ),
-        "a stop is followed by another attempt": change(
-            "Phases._conclude", "not self.stopped.is_set()", "True"
-        ),
-        "dependents go on in ambiguity": never("Phases.upload", "self.config.gate == 'accepted'"),
         "what was refused is sent": never(
             "Phases._check_before_upload", "run.planned.action is Action.REFUSE"
         ),
         "a batch that is built in part is uploaded": never(
             "Phases.hold", "(reason := held_back(...))"
         ),
-        "a package goes out unsigned": change("Phases.attest", "run.error = final", "pass"),
+        "a package goes out unsigned": change("Phases.conclude", "run.error = final", "pass"),
+    },
+)
+
+ATTEMPTS = mutants(
+    "scheduler/engine",
+    {
+        "the last attempt is one of many": never("Scheduler._attempt", "backoff is None and ..."),
+        "a stop is followed by another attempt": without(
+            "Scheduler._judge", "self._reasons.cancelled"
+        ),
     },
 )
 
@@ -414,6 +421,6 @@ GRAPH = mutants(
 MUTANTS = (
     *(*DECISION, *MAKE, *ORDER, *GRAPH),
     *(*PHASES, *POLLING, *EVENTS, *SECOND_LOOK, *SOURCES, *TASKS, *ATTESTING, *RELEASE, *LIFE),
-    *(*BUILDING, *UPLOADING, *BATCHES, *FOREIGN, *OTHERS),
+    *(*ATTEMPTS, *BUILDING, *UPLOADING, *BATCHES, *FOREIGN, *OTHERS),
     *(*DELIVERY, *STAGED, *VERDICT),
 )

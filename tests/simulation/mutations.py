@@ -120,7 +120,7 @@ ENGINE = mutants(
         "done elsewhere goes on": without("Scheduler.mark_done", "self._interrupt(...)"),
         "no time-out": without("Scheduler._attempt", "deadlines.start(...)"),
         "a cancellation from within ends nothing": change(
-            "Scheduler._attempt", "error = cancelled", "raise"
+            "Scheduler._find_failure", "return deadlines.passed() if ... else cancelled", "raise"
         ),
         "observers are trusted": change(
             "_tell", "(Exception, asyncio.CancelledError)", "ZeroDivisionError"

@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 
 class Phases(Struct, kw_only=True, eq=False, dict=True):
     """Each may be called again after any failure, and after a restart; once the run is `stopped`,
-    none is. It `may_upload` from `hold` on.
+    none is. After the last failure comes `conclude`. It `may_upload` from `hold` on.
     """
 
     plan: Plan
@@ -99,12 +99,6 @@ class Phases(Struct, kw_only=True, eq=False, dict=True):
             for package in target.workspace.packages
             for path in package.inherits
         }
-
-    def _conclude(self, node: Node, error: PackageError) -> PackageError | None:
-        """The error that the task ends with; None where another attempt follows."""
-        if not self.stopped.is_set() and self.scheduler.decide(node, error):
-            return None
-        return self.patience.explain(error, asyncio.get_running_loop().time())
 
     async def build(self, node: Node) -> None:
         """Build a batch; its slot is free once the tool has built all of it, and what is left to do
@@ -169,20 +163,12 @@ class Phases(Struct, kw_only=True, eq=False, dict=True):
     async def attest(self, node: Node) -> None:
         """Sign what has no attestation of this job yet, and keep it beside the files.
 
-        Raises Transient for another attempt, and any other PackageError when there is none: then
-        nothing of the package is sent.
+        Raises PackageError; after the last attempt, nothing of the package is sent.
         """
         run = self.runs[node.package]
-        if run.error is not None:
-            return
-        try:
+        if run.error is None:
             with self.events.span("attest", run):
                 await self.attestations.sign(run)
-        except PackageError as error:
-            if (final := self._conclude(node, error)) is None:
-                raise
-            run.error = final
-            raise final from error.__cause__
 
     def hold(self) -> None:
         """Let uploads begin. Raises PackageError where something failed that was to be sent."""
@@ -191,10 +177,8 @@ class Phases(Struct, kw_only=True, eq=False, dict=True):
         self.may_upload = True
 
     async def upload(self, node: Node) -> None:
-        """Send what the registry lacks of packages that go out together, usually of one. Also
-        returns when only `confirm` can tell how it went.
-
-        Raises Transient for another attempt, and any other PackageError when there is none.
+        """Send what the registry lacks of packages that go out together, usually of one. Raises
+        PackageError.
         """
         runs = [self.runs[package] for package in self.graph.uploads[node]]
         target = self.targets[node.package.ecosystem]
@@ -211,19 +195,7 @@ class Phases(Struct, kw_only=True, eq=False, dict=True):
             for run in runs:
                 # Still one of its attempts: some files may be there, so the next one looks first.
                 run.rests += isinstance(error, CircuitOpen)
-            if (final := self._conclude(node, error)) is None:
-                raise
-            for run in runs:
-                run.error = final
-            if isinstance(error, DigestMismatch):
-                raise
-            there = [await self.lookups.is_published(run) for run in runs]
-            if all(there):
-                self._tell_refusal(runs)
-            elif not any(run.ambiguity for run in runs):
-                raise final from error.__cause__
-            elif self.config.gate == "accepted":
-                raise Undecided(runs[0].ambiguity) from error
+            raise
 
     async def _check_before_upload(self, runs: Sequence[PackageRun]) -> None:
         """Raises PackageError for what the plan refuses, what is of no use without something that
@@ -276,6 +248,28 @@ class Phases(Struct, kw_only=True, eq=False, dict=True):
                 # One of them is refused, and only that one may fail because of it; and what is
                 # of no use without it.
                 await self._uploads.upload_missing(target, [run], inseparable(run, going))
+
+    async def conclude(self, node: Node, error: PackageError) -> None:
+        """No attempt follows the one that ended with `error`. Raises what the phase ends with;
+        returns where an upload ended well all the same, or only `confirm` can tell how it did.
+        """
+        if node.phase not in {"attest", "upload"}:
+            raise error
+        runs = [self.runs[on] for on in self.graph.uploads.get(node, [node.package])]
+        if any(run.error or run.held_by for run in runs):
+            raise error  # of a look before anything is sent
+        final = self.patience.explain(error, asyncio.get_running_loop().time())
+        for run in runs:
+            run.error = final
+        if node.phase == "attest" or isinstance(error, DigestMismatch):
+            raise final from error.__cause__
+        there = [await self.lookups.is_published(run) for run in runs]
+        if all(there):
+            self._tell_refusal(runs)
+        elif not any(run.ambiguity for run in runs):
+            raise final from error.__cause__
+        elif self.config.gate == "accepted":
+            raise Undecided(runs[0].ambiguity) from error
 
     def _tell_refusal(self, runs: Sequence[PackageRun]) -> None:
         """Of what the registry shows all the same: something beside the files may be missing."""

@@ -159,7 +159,7 @@ class ReleaseRun:
         if not self._unbuilt:
             self._built.set()
         try:
-            await self._scheduler.run(self._perform)
+            await self._scheduler.run(self._perform, self._conclude)
         except asyncio.CancelledError:
             self._ending = self._ending or "cancelled by the caller"
             raise
@@ -211,29 +211,33 @@ class ReleaseRun:
 
     async def _perform(self, node: Node) -> None:
         phases = self._phases
+        with self._events.attempt(node):
+            match node.phase:
+                case "build":
+                    await phases.build(node)
+                case "attest":
+                    await phases.attest(node)
+                case "hold":
+                    phases.hold()
+                case "upload":
+                    await phases.upload(node)
+                case "confirm":
+                    await phases.confirm(node)
+                case "approval":
+                    await phases.approval(node)
+                case "follow-up":
+                    await phases.follow_up(node)
+                case "wait":
+                    await phases.wait(node)
+
+    async def _conclude(self, node: Node, error: PackageError) -> None:
         try:
             with self._events.attempt(node):
-                match node.phase:
-                    case "build":
-                        await phases.build(node)
-                    case "attest":
-                        await phases.attest(node)
-                    case "hold":
-                        phases.hold()
-                    case "upload":
-                        await phases.upload(node)
-                    case "confirm":
-                        await phases.confirm(node)
-                    case "approval":
-                        await phases.approval(node)
-                    case "follow-up":
-                        await phases.follow_up(node)
-                    case "wait":
-                        await phases.wait(node)
-        except PackageError as error:
+                await self._phases.conclude(node, error)
+        except PackageError as final:
             run = self._runs.get(node.package)
             # A phase that ends a package raises the very error that it leaves there.
-            if run is not None and run.error is error:
+            if run is not None and run.error is final:
                 self._failed(run)
             raise
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections import Counter, defaultdict
+from collections import defaultdict
 from contextvars import Context, copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Generic, ParamSpec, Self, cast
@@ -65,6 +65,7 @@ class Scheduler(Generic[K]):
         self._observer = observer
         self._listens = controls
         self._publish: Callable[[K], Awaitable[object]] = _not_running
+        self._conclude: Callable[[K, PackageError], Awaitable[object]] | None = None
         self._context = Context()
         self._group = Group(together=True)
         self._changed = asyncio.Event()
@@ -74,7 +75,6 @@ class Scheduler(Generic[K]):
         self._graces: list[asyncio.TimerHandle] = []
         self._deadlines = {lane: Deadlines(limit_s) for lane, limit_s in task_timeout_s.items()}
         self._attempts: dict[K, int] = {}
-        self._spared: Counter[K] = Counter()  # attempts that do not count
         self._turns = Turns(groups or {})
         self._reasons = Reasons(frontier)
 
@@ -180,14 +180,21 @@ class Scheduler(Generic[K]):
             observer=observer,
         )
 
-    async def run(self, publish_fn: Callable[[K], Awaitable[object]]) -> RunResult[K]:
+    async def run(
+        self,
+        publish_fn: Callable[[K], Awaitable[object]],
+        conclude: Callable[[K, PackageError], Awaitable[object]] | None = None,
+    ) -> RunResult[K]:
         """Publish everything; returns once every package has its outcome. Once per Scheduler.
+
+        `conclude` is the end of the last attempt, if that fails with a PackageError: whatever it
+        raises takes the place of that error, and where it returns, the attempt has ended well.
 
         Cancelling it cancels the attempts in flight, waits for them, and raises as usual.
         """
         if self._publish is not _not_running:
             raise RuntimeError("a Scheduler runs once")
-        self._publish = publish_fn
+        self._publish, self._conclude = publish_fn, conclude
         self._context = copy_context()
         by_key = partial(self.cancel, reason="cancelled by the key q")
         keys = listening(pause=self.pause, resume=self.resume, cancel=by_key)
@@ -241,24 +248,6 @@ class Scheduler(Generic[K]):
         if grace_s and not self._frontier.finished:
             strict = partial(self.cancel, grace_s=0.0, reason=reason)
             self._graces.append(asyncio.get_running_loop().call_later(grace_s, strict))
-
-    def decide(self, name: K, error: BaseException) -> Backoff | None:
-        """The pause before another attempt, if the running one ends with `error`; None where that
-        is the end.
-        """
-        return self._retries[self._frontier.lane_of(name)].decide(
-            error,
-            attempts=self._attempts[name] - self._spared[name] - self._is_spared(name, error),
-            now_s=asyncio.get_running_loop().time(),
-        )
-
-    def _is_spared(self, name: K, error: BaseException) -> bool:
-        """Whether the running attempt does not count: it met an open circuit, or failed because
-        of others that ran beside it. Ask before its turn ends.
-        """
-        if isinstance(error, Transient) and error.contended:
-            return self._turns.record_contention(name)
-        return isinstance(error, CircuitOpen)
 
     def mark_done(self, name: K) -> None:
         """Somebody else has completed it: from now on it counts as already published, and nothing
@@ -318,70 +307,95 @@ class Scheduler(Generic[K]):
             return
         attempt = self._attempts[name] = self._attempts.get(name, 0) + 1
         task = cast("asyncio.Task[object]", asyncio.current_task())
-        lane = self._frontier.lane_of(name)
-        deadlines = self._deadlines[lane]
+        deadlines = self._deadlines[self._frontier.lane_of(name)]
         self._running[name] = task
         deadlines.start(name, task)
-        error: BaseException | None = None
+        backoff: Backoff | None = None
         try:
             if self._observer is not None:
                 _tell(self._observer.started, name, attempt)
-            await self._publish(name)
+            error = await self._find_failure(name, partial(self._publish, name))
+            if error is not None:
+                backoff = self._judge(name, error)
+            if backoff is None and self._conclude and isinstance(error, PackageError):
+                error = await self._find_failure(name, partial(self._conclude, name, error))
+        finally:
+            deadlines.stop(name)
+            del self._running[name]
+        self._after(name, error, backoff)
+
+    async def _find_failure(
+        self, name: K, attempt: Callable[[], Awaitable[object]]
+    ) -> BaseException | None:
+        """What the attempt ends with; None where it ends well. Raises what ends the whole run."""
+        lane = self._frontier.lane_of(name)
+        try:
+            await attempt()
         except asyncio.CancelledError as cancelled:
             # Raised by the function itself, or asked for by a deadline or `_interrupt`: the end of
             # this attempt. Otherwise the whole run is being cancelled.
             if not self._group.is_open:
                 raise
-            error = cancelled
-            if deadlines.expired(name):
-                error = deadlines.passed()
+            deadlines = self._deadlines[lane]
+            return deadlines.passed() if deadlines.expired(name) else cancelled
         except Exception as failure:
             if not (self._retries[lane].any_error or isinstance(failure, PackageError)):
                 raise
-            error = failure
-        finally:
-            deadlines.stop(name)
-            del self._running[name]
-        self._after(name, error)
+            if isinstance(failure, Transient) and failure.contended:
+                self._turns.record_contention(name)
+            return failure
+        return None
 
-    def _after(self, name: K, error: BaseException | None) -> None:
+    def _judge(self, name: K, error: BaseException) -> Backoff | None:
+        """The one verdict on an attempt that has failed: the pause before another one; None where
+        none follows.
+        """
+        if self._reasons.cancelled or name in self._reasons.interrupted:
+            return None
+        # What met an open circuit, or others beside it, does not count.
+        spared = (name in self._turns.spared) + isinstance(error, CircuitOpen)
+        return self._retries[self._frontier.lane_of(name)].decide(
+            error,
+            attempts=self._attempts[name] - spared,
+            now_s=asyncio.get_running_loop().time(),
+        )
+
+    def _after(self, name: K, error: BaseException | None, backoff: Backoff | None) -> None:
         if error is None:
             self._reasons.errors.pop(name, None)
             self._report(self._frontier.settle(name, Outcome.PUBLISHED))
         elif name in self._frontier.outcomes:  # it was marked as done
             self._report(self._frontier.settle(name, Outcome.CANCELLED))
+        elif backoff is None:
+            self._report(self._frontier.settle(name, self._fail(name, error)))
         else:
-            self._after_error(name, error)
+            self._back_off(name, error, backoff)
         if waiting := self._turns.end(name):
             for other in waiting:
                 if self._frontier.state(other) is State.WAITING:
                     self._frontier.wake(other)
             self._advance()
 
-    def _after_error(self, name: K, error: BaseException) -> None:
+    def _fail(self, name: K, error: BaseException) -> Outcome:
+        """Put on record what its last attempt ended with, unless that is our own interruption."""
         interrupted = name in self._reasons.interrupted
-        ours = interrupted and isinstance(error, asyncio.CancelledError)
+        if interrupted and isinstance(error, asyncio.CancelledError):
+            return Outcome.CANCELLED
+        self._reasons.errors[name] = error
         retry = self._retries[self._frontier.lane_of(name)]
-        if not ours:
-            self._reasons.errors[name] = error
-        if ours or (interrupted and retry.is_passing(error)):
-            self._report(self._frontier.settle(name, Outcome.CANCELLED))
-        elif backoff := self.decide(name, error):
-            attempt = self._attempts[name]
-            if isinstance(error, CircuitOpen):
-                self._attempts[name] -= 1  # nothing was sent: the next one has the same number
-            else:
-                self._spared[name] += self._is_spared(name, error)
-            settled = self._frontier.defer(name)
-            if not settled:
-                delay_s = backoff.draw(self._rng)
-                loop = asyncio.get_running_loop()
-                self._pauses[name] = loop.call_later(delay_s, self._wake, name)
-                if self._observer is not None:
-                    _tell(self._observer.retrying, name, attempt, delay_s, error)
-            self._report(settled)
-        else:
-            self._report(self._frontier.settle(name, outcome_of(error)))
+        return Outcome.CANCELLED if interrupted and retry.is_passing(error) else outcome_of(error)
+
+    def _back_off(self, name: K, error: BaseException, backoff: Backoff) -> None:
+        self._reasons.errors[name] = error
+        attempt = self._attempts[name]
+        if isinstance(error, CircuitOpen):
+            self._attempts[name] -= 1  # nothing was sent: the next one has the same number
+        self._frontier.defer(name)
+        delay_s = backoff.draw(self._rng)
+        self._pauses[name] = asyncio.get_running_loop().call_later(delay_s, self._wake, name)
+        if self._observer is not None:
+            _tell(self._observer.retrying, name, attempt, delay_s, error)
+        self._advance()
 
     def _wake(self, name: K) -> None:
         del self._pauses[name]
@@ -427,7 +441,8 @@ def _tell(call: Callable[Told, None], *args: Told.args, **kwargs: Told.kwargs) -
 
 class Turns(Generic[K]):
     """Tasks of a group go side by side until one fails because of the others, and from then on one
-    at a time. `groups` has the group of each task that has one; any other may always begin.
+    at a time. `groups` has the group of each task that has one; any other may always begin. One
+    attempt at each that is `spared` failed so, and not at its turn.
     """
 
     def __init__(self, groups: Mapping[K, str]) -> None:
@@ -435,6 +450,7 @@ class Turns(Generic[K]):
         self._running: dict[str, set[K]] = defaultdict(set)
         self._waiting: dict[str, list[K]] = {}  # of the groups that go one at a time
         self._crowd: set[K] = set()  # who was running when it came to that
+        self.spared: set[K] = set()
 
     def begin(self, name: K) -> bool:
         """Whether it is its turn; if not, `end` of another one tells that it may try again."""
@@ -447,17 +463,16 @@ class Turns(Generic[K]):
         self._running[group].add(name)
         return True
 
-    def record_contention(self, name: K) -> bool:
-        """It failed because of others: from now on its group goes one at a time. False where it
-        had its turn for itself.
-        """
+    def record_contention(self, name: K) -> None:
+        """It failed because of others: from now on its group goes one at a time."""
         group = self._groups.get(name)
         if group is None:
-            return False
+            return
         if group not in self._waiting:
             self._waiting[group] = []
             self._crowd |= self._running[group]
-        return name in self._crowd
+        if name in self._crowd:
+            self.spared.add(name)
 
     def end(self, name: K) -> list[K]:
         """Its attempt is over; those that may try to begin now."""

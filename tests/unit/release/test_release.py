@@ -42,6 +42,7 @@ from releasekit.release.sources import Sources
 from releasekit.scheduler.controls import CANCEL_GRACE_S
 from releasekit.state.directory import make_state_directory
 from releasekit.state.journal import HistoryEntry, Journal, read_history
+from simulation.virtual_loop import VirtualLoop
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -785,6 +786,31 @@ def test_a_registry_that_asks_for_too_long_a_pause_is_not_waited_for(
     assert "Run the same command again then, or raise `" in results["core"].hint
     assert results["app"].outcome is Outcome.BLOCKED
     assert results["lone"].outcome is Outcome.PUBLISHED
+
+
+@pytest.mark.parametrize("looks", range(6))
+def test_a_failure_is_judged_once(line: Line, monkeypatch: pytest.MonkeyPatch, looks: int) -> None:
+    """R4: whoever keeps the error and whoever starts another attempt agree, even if the clock moves
+    whenever it is looked at, and a few looks later the pause is too long.
+    """
+    step_s = 0.0
+
+    def look(loop: VirtualLoop) -> float:
+        loop._jumps.now_s += step_s
+        return loop._jumps.now_s
+
+    def moving(name: str) -> None:
+        nonlocal step_s
+        if not step_s:
+            step_s = 1.0
+            left_s = 900.0 - virtual_time.now() - looks + 0.5
+            line.registry.faults[name] = [Transient("HTTP 429", retry_after=left_s)]
+
+    monkeypatch.setattr(VirtualLoop, "time", look)
+    line.registry.on_upload = moving
+    result = line.run(plan(CORE), deadline=900.0)["core"]
+    waited = any(event.state == "retrying" for event in line.events)
+    assert waited is not ("HTTP 429; come back in" in result.reason)
 
 
 def test_every_package_is_settled_once_for_the_watcher(line: Line) -> None:

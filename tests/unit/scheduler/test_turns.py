@@ -20,8 +20,9 @@ def test_all_begin_until_one_was_in_a_crowd() -> None:
     turns = Turns(GROUPS)
     assert turns.begin("a")
     assert turns.begin("b")
-    assert turns.record_contention("b")
-    assert turns.record_contention("a")
+    turns.record_contention("b")
+    turns.record_contention("a")
+    assert turns.spared == {"a", "b"}
     assert turns.end("b") == []
     assert not turns.begin("b")
     assert not turns.begin("c")
@@ -35,16 +36,18 @@ def test_all_begin_until_one_was_in_a_crowd() -> None:
 def test_whoever_had_its_turn_for_itself_was_in_no_crowd() -> None:
     turns = Turns(GROUPS)
     assert turns.begin("a")
-    assert turns.record_contention("a")
+    turns.record_contention("a")
     assert turns.end("a") == []
-    assert turns.begin("a")
-    assert not turns.record_contention("a")
+    assert turns.begin("b")
+    turns.record_contention("b")
+    assert turns.spared == {"a"}
 
 
 def test_what_has_no_group_is_never_in_a_crowd() -> None:
     turns = Turns({"a": "index"})
     assert turns.begin("y")
-    assert not turns.record_contention("y")
+    turns.record_contention("y")
+    assert not turns.spared
     assert turns.end("y") == []
 
 
