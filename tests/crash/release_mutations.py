@@ -72,7 +72,9 @@ PHASES = mutants(
 ATTEMPTS = mutants(
     "scheduler/engine",
     {
-        "the last attempt is one of many": never("Scheduler._attempt", "backoff is None and ..."),
+        "the last attempt is one of many": never(
+            "Scheduler._attempt", "backoff is None and ... and ..."
+        ),
         "a stop is followed by another attempt": without(
             "Scheduler._judge", "self._reasons.cancelled"
         ),

@@ -257,7 +257,7 @@ class Phases(Struct, kw_only=True, eq=False, dict=True):
             raise error
         runs = [self.runs[on] for on in self.graph.uploads.get(node, [node.package])]
         if any(run.error or run.held_by for run in runs):
-            raise error  # of a look before anything is sent
+            raise error  # from before anything was sent
         final = self.patience.explain(error, asyncio.get_running_loop().time())
         for run in runs:
             run.error = final
