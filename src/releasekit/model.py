@@ -270,7 +270,8 @@ UNKNOWN: Final = "unknown whether it is published"
 class PlannedPackage(Struct, frozen=True, kw_only=True):
     """One package of a plan. `artifacts` are the stored bytes of an earlier run, if there are any,
     and `built_from` is its commit; of those `claimed` it is unclear whether a run of ours built
-    them; `begun` says that it may have sent some. `published` is what the registry showed while
+    them; `begun` says that it may have sent some to this registry, however that ended (where nobody
+    knows, its `HistoryEntry` is `uncertain`). `published` is what the registry showed while
     planning. `fingerprint` is the sha256 (hex) of everything that makes this package what it is:
     version, dependencies, manifest, registry. `staged` is where an earlier run has left it, to be
     approved. `shard` is the part of its ecosystem that one of several jobs publishes, `2/4`. Where

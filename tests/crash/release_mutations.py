@@ -10,7 +10,8 @@ DECISION = mutants(
         "what is there in part counts as there": always(
             "_decide_without_dist", "published.complete"
         ),
-        "an upload begun elsewhere binds": without("_binds", "entry.intent.registry != ..."),
+        "an upload begun elsewhere binds": always("_binds", "is_begun(entry, url)"),
+        "what went elsewhere went here": always("is_begun", "entry.intent.registry == url"),
         "bytes of other sources are sent": (
             without("_at_hand", "entry.commit == commit"),
             without("_at_hand", "is_clean(commit)"),
@@ -36,7 +37,7 @@ DECISION = mutants(
             "Comparison(compare(prebuilt, published).missing, ())",
         ),
         "what waits is sent again": never("decide", "entry is not None and _awaits(...)"),
-        "what waits elsewhere waits here": without("_awaits", "entry.intent.registry != url"),
+        "what waits elsewhere waits here": never("_awaits", "not is_begun(entry, url)"),
         "other bytes than those that wait are waited for": without(
             "_awaits", "not compare(entry.artifacts, published).differing"
         ),

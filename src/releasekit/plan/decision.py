@@ -111,7 +111,7 @@ def _decide_without_dist(
 
 def _awaits(entry: HistoryEntry, published: Published | None, url: str) -> bool:
     """Whether that registry holds it back, as far as anybody knows, and shows nothing else."""
-    if entry.staged is None or entry.intent is None or entry.intent.registry != url:
+    if entry.staged is None or not is_begun(entry, url):
         return False
     if published is None:
         return True
@@ -176,9 +176,12 @@ def _binds(entry: HistoryEntry, published: Published | None, url: str) -> bool:
     """Not when it is known how the upload ended and nothing of it is there: it was refused, or the
     registry was emptied since.
     """
-    if entry.intent is None or entry.intent.registry != url:
-        return False
-    return entry.uncertain or published is not None
+    return is_begun(entry, url) and (entry.uncertain or published is not None)
+
+
+def is_begun(entry: HistoryEntry, url: str) -> bool:
+    """Whether it was to the registry at `url` that a run of ours last began to upload it."""
+    return entry.intent is not None and entry.intent.registry == url
 
 
 def mismatch(

@@ -37,7 +37,7 @@ from releasekit.model import (
     WarningName,
 )
 from releasekit.plan.absent import explain_absent
-from releasekit.plan.decision import compare, decide, without_unplanned
+from releasekit.plan.decision import compare, decide, is_begun, without_unplanned
 from releasekit.plan.foreign_manifests import describe_foreign
 from releasekit.plan.holdings import NO_TREE
 from releasekit.plan.order import in_order, without_soft_cycles
@@ -654,17 +654,17 @@ def plan_package(
         fingerprint=fingerprint(package, url),
         published=published,
     )
-    return _with_entry(planned, entry) if entry else planned
+    return _with_entry(planned, entry, url) if entry else planned
 
 
-def _with_entry(planned: PlannedPackage, entry: HistoryEntry) -> PlannedPackage:
+def _with_entry(planned: PlannedPackage, entry: HistoryEntry, url: str) -> PlannedPackage:
     is_built_again = planned.action is Action.PUBLISH and not entry.sealed
     is_staged = planned.action is Action.AWAIT and entry.staged_sealed
     return replace(
         planned,
         artifacts=_stored_artifacts(entry, planned.published, planned.action),
         built_from=entry.commit,
-        begun=entry.intent is not None,
+        begun=is_begun(entry, url),
         claimed=entry.artifacts if is_built_again else (),
         staged=entry.staged if is_staged else None,
     )

@@ -70,10 +70,11 @@ class HistoryEntry(Struct, frozen=True, kw_only=True):
     caller checks that they are still there, unchanged. They are mere claims unless `sealed`: then
     their recorder had our key. Those that `prebuilt` names had been built elsewhere; what was built
     `again`, in the place of such a claim, may differ from what `intent` was about. `uncertain`: an
-    upload was begun, and it is not yet known what the registry has of it. `staged`: as far as is
-    known, the registry has it and waits for a person; only a new intent, or the sight of it on the
-    registry, changes that. It is a mere claim unless `staged_sealed`: then, too, its recorder had
-    our key.
+    upload was begun, to the registry of `intent`, and it is not yet known what that has of it;
+    `PlannedPackage.begun` says of the registry at hand that one was, also where its end is known.
+    `staged`: as far as is known, the registry has it and waits for a person; only a new intent, or
+    the sight of it on the registry, changes that. It is a mere claim unless `staged_sealed`: then,
+    too, its recorder had our key.
     """
 
     version: str

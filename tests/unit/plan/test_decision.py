@@ -130,6 +130,16 @@ def test_an_upload_begun_elsewhere_does_not_bind(built: tuple[Artifact, ...]) ->
     assert decided(None, remembered) is Action.PUBLISH
 
 
+@pytest.mark.parametrize(("url", "begun"), [(URL, True), ("https://staging.example/", False)])
+def test_an_upload_begun_elsewhere_is_not_begun_here(
+    built: tuple[Artifact, ...], url: str, begun: bool
+) -> None:
+    """The name may be new there, and what was sent elsewhere explains nothing that is there."""
+    ours = replace(package("a"), manifest=built[0].path)
+    planned = plan_package(ours, None, entry(built, begun=True), commit=COMMIT, url=url)
+    assert (planned.begun, planned.artifacts) == (begun, built)
+
+
 @pytest.mark.parametrize("now", ["deadbeef", "c0ffee+dirty.123", ""])
 def test_a_begun_upload_from_other_sources_is_refused(
     built: tuple[Artifact, ...], now: str
