@@ -214,6 +214,7 @@ def declared_by(kind: type, prefix: str = "") -> dict[str, Declaration]:
 
     `prefix` goes before the names. What a declaration leaves open comes from the type of its field:
     the kind, what paths become, and the choices of a Literal ("" stands for none that is made).
+    Raises TypeError for a number without a `maximum`, which would take none above 0.
     """
     unset, found = kind(), {}
     for attribute, annotation in get_type_hints(kind, include_extras=True).items():
@@ -229,6 +230,8 @@ def declared_by(kind: type, prefix: str = "") -> dict[str, Declaration]:
                 hint = get_args(hint)[0] if NoneType in get_args(hint) else hint
                 into = Path if hint is Path else declared.into
                 declared = replace(declared, kind=_KINDS.get(hint, "text"), into=into)
+            if declared.kind in {"int", "duration"} and not declared.maximum:
+                raise TypeError(f"{name} takes a number, and its declaration has no maximum")
             found[name] = declared
     return found
 

@@ -96,6 +96,19 @@ def test_inputs_of_one_name_are_one_input() -> None:
     assert len(found["check"]) == 3
 
 
+@pytest.mark.parametrize("kind", [int, float])
+def test_a_number_has_a_maximum(kind: type) -> None:
+    """Without, every value above 0 would be out of range."""
+
+    def taken(maximum: int) -> type:
+        lots = Annotated[kind, Declaration("How many.", maximum=maximum)]  # type: ignore[valid-type]
+        return defstruct("Taken", [("lots", lots, 0)], frozen=True)
+
+    assert declared_by(taken(9))["lots"].parse("9", "lots") == 9
+    with pytest.raises(TypeError, match="lots takes a number"):
+        declared_by(taken(0))
+
+
 def test_an_empty_variable_is_not_given() -> None:
     """A runner sets every input of an action, to an empty text where it is left out."""
     everything = {each.variable: " \n" for each in DECLARED.inputs.values()}
