@@ -34,14 +34,19 @@ _TOO_MANY: Final = frozenset({429, 503})
 
 
 class Circuit:
-    """Keeps requests from a registry that is down. `failures` failed requests in a row open it for
+    """Of one address: every `RegistryClient` has its own, so lookups have another one than uploads
+    where they go elsewhere.
+
+    It keeps requests from a registry that is down. `failures` failed requests in a row open it for
     `pause_s`, then for twice that, up to a minute. A status below 500 shows that the registry is
     up. `reached` tells whether it has ever given an answer.
 
-    One that answers that there were too many requests gets them one after the other, with a gap
-    that doubles each time. `refusals` counts such answers since the last success; requests that
-    were under way at the time of one count no more. A kind of request that is refused time and
-    again while others get through slows nothing down.
+    One that answers that there were too many requests gets them spaced: each begins a gap after the
+    one before it, which may still be under way. The gap doubles each time; whoever waits for it
+    holds its slot. What a Retry-After asks for is not waited for here but, without a slot, by the
+    scheduler, or for a read by `client.retry`. `refusals` counts such answers since the last
+    success; requests that were under way at the time of one count no more. A kind of request that
+    is refused time and again while others get through slows nothing down.
     """
 
     def __init__(self, name: str, *, failures: int = 5, pause_s: float = 5.0) -> None:
