@@ -208,6 +208,35 @@ def test_final_errors_are_not_retried(error: Exception, ends_as: Outcome) -> Non
     assert result.reasons["b"] == f"blocked by a ({ends_as})"
 
 
+@pytest.mark.parametrize(
+    ("end", "ends_as"),
+    [
+        (None, Outcome.PUBLISHED),
+        (Undecided("perhaps"), Outcome.UNKNOWN),
+        (Transient("busy", retry_after=0.0), Outcome.FAILED),
+    ],
+)
+def test_the_last_attempt_alone_is_concluded(end: Exception | None, ends_as: Outcome) -> None:
+    """R12, R17: and that is its end, whatever comes of it."""
+    concluded: list[str] = []
+
+    async def publish(_name: str) -> None:
+        raise Transient(f"busy since {len(concluded)}", retry_after=0.0)
+
+    async def conclude(_name: str, error: Exception) -> None:
+        concluded.append(str(error))
+        if end is not None:
+            raise end
+
+    async def main(_: VirtualLoop) -> RunResult[str]:
+        scheduler = Scheduler.from_tasks([Task("a")], lanes={"publish": 1}, max_retries=2)
+        return await scheduler.run(publish, conclude)
+
+    result = run(main)
+    assert concluded == ["busy since 0"]
+    assert (result.outcomes, result.attempts) == ({"a": ends_as}, {"a": 3})
+
+
 def test_an_attempt_that_hangs_is_ended_and_tried_again() -> None:
     async def publish(name: str) -> None:
         await asyncio.sleep(3600 if name == "b" else 7)
