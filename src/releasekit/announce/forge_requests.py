@@ -63,7 +63,7 @@ class ForgeClient(Struct, frozen=True):
         async def attempt() -> httpx.Response | None:
             body = content if isinstance(content, bytes) else _read_pieces(content)
             try:
-                return await self.api.ask(
+                return await self.api.send_once(
                     method, url, content=body, headers=headers, missing=missing
                 )
             except Transient as error:

@@ -49,7 +49,7 @@ class ForgeApi(Struct, frozen=True, kw_only=True):
             "Content-Type": "application/json",
         }
 
-    async def ask(
+    async def send_once(
         self,
         method: str,
         url: httpx.URL,
@@ -59,8 +59,8 @@ class ForgeApi(Struct, frozen=True, kw_only=True):
         missing: bool = False,
         redirected: bool = False,
     ) -> httpx.Response:
-        """One attempt; `url` is one that the token may go to. With `missing`, 404 is an answer, and
-        with `redirected`, what an answer leads to.
+        """`url` is one that the token may go to. With `missing`, 404 is an answer, and with
+        `redirected`, what an answer leads to.
 
         Raises Transient, Denied, Rejected.
         """

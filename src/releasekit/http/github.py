@@ -85,4 +85,4 @@ class GitHub(ForgeApi, frozen=True, kw_only=True):
 
     async def read(self, url: httpx.URL, policy: RetryPolicy) -> httpx.Response:
         """A GET, retried, with redirects followed, to which the token does not go along."""
-        return await retry(partial(self.ask, "GET", url, redirected=True), policy)
+        return await retry(partial(self.send_once, "GET", url, redirected=True), policy)

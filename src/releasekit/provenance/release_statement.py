@@ -234,7 +234,7 @@ class _Kept(Struct, frozen=True):
         self, method: str, url: httpx.URL, content: bytes, *, missing: bool = False
     ) -> httpx.Response:
         try:
-            return await self.github.ask(method, url, content=content, missing=missing)
+            return await self.github.send_once(method, url, content=content, missing=missing)
         except Rejected as error:
             raise error.with_(hint=_CURES.get(error.status, "")) from error.__cause__
 
