@@ -255,9 +255,9 @@ class Commits:
         )
         return told.parse(_parse_changed)
 
-    async def has(self, commit: str, ancestor: str) -> bool:
-        """Whether `ancestor` is in the history of `commit`, or is the same one."""
-        told = await self.run_git("rev-list", "--max-count=1", ancestor, f"^{commit}")
+    async def is_in_history(self, commit: str, *, of: str) -> bool:
+        """Whether `commit` is an ancestor of the commit `of`, or the same one."""
+        told = await self.run_git("rev-list", "--max-count=1", commit, f"^{of}")
         return not told.parse_rows(parse_id)
 
     async def list_parents(self, *wanted: str) -> dict[str, list[str]]:

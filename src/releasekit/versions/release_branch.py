@@ -52,7 +52,7 @@ def name_edits(changed: Mapping[str, str]) -> str:
 
 async def read_release_branch(commits: Commits, head: str, tip: str) -> ReleaseBranch:
     """`tip` is the newest commit of the base branch; both are here. Raises CommandFailed."""
-    if not head or await commits.has(tip, head):
+    if not head or await commits.is_in_history(head, of=tip):
         return ReleaseBranch(head=head)  # what is merged is nobody's any more
     try:
         fork = (await commits.run_git("merge-base", head, tip)).parse(parse_id)

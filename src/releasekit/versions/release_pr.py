@@ -162,7 +162,7 @@ class Keeper(Struct, frozen=True):
         if lacking := set(seen.values()) - here:
             await self.clone.fetch(sorted(lacking))
         head, tip = await self.commits.read_head(), seen.get(self.into, "")
-        if not tip or not await self.commits.has(tip, head):
+        if not tip or not await self.commits.is_in_history(head, of=tip):
             raise ConfigError(
                 f"HEAD is not on the branch {visible(self.into)} of the remote",
                 hint="A pull request is made of what is pushed: push it, or check out that branch.",
@@ -223,7 +223,7 @@ class Keeper(Struct, frozen=True):
         decided on.
         """
         known = base in await self.commits.find_existing([base])
-        if known and base != head and await self.commits.has(base, head):
+        if known and base != head and await self.commits.is_in_history(head, of=base):
             return base
         changed = await self.commits.list_changed(head, tip)
         return tip if any(each.path in changed for each in self.edits) else ""

@@ -42,7 +42,7 @@ READERS: dict[str, tuple[Callable[[Commits, Processes], Awaitable[object]], tupl
     ),
     "list_files": (lambda git, _: git.list_files("HEAD", ["a"]), ("100644 blob x\ta\0",)),
     "list_changed": (lambda git, _: git.list_changed(ONE, TWO), (f":1 2 {ONE} {TWO} M\0",)),
-    "has": (lambda git, _: git.has(ONE, TWO), (f"{ONE} {TWO}",)),
+    "is_in_history": (lambda git, _: git.is_in_history(TWO, of=ONE), (f"{ONE} {TWO}",)),
     "list_parents": (lambda git, _: git.list_parents("HEAD"), ("1 2",)),
     "read_changes": (lambda git, _: read_changes(git, [ONE]), ("commit x\x001\0x\0",)),
     "find_adding": (lambda git, _: find_adding(line(git), ["a"]), (TWO,)),
