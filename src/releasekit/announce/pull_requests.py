@@ -37,7 +37,7 @@ _MOVE: Final = (
 )
 
 
-class FileEdit(Struct, frozen=True, kw_only=True):
+class FileChange(Struct, frozen=True, kw_only=True):
     """What a file of a commit is going to hold, None for one that goes, and its mode."""
 
     path: str
@@ -91,14 +91,14 @@ class GitHubPullRequests(GitHubRepository, frozen=True):
             case _:
                 raise _make_strange_error("a list of pull requests")
 
-    async def commit(self, on: str, tree: str, edits: Sequence[FileEdit], message: str) -> str:
+    async def commit(self, on: str, tree: str, files: Sequence[FileChange], message: str) -> str:
         """A commit on the commit `on`, whose tree is `tree`, and on no branch yet. It has no
         author, so that GitHub signs what a job or an app makes.
 
         https://docs.github.com/en/rest/git/trees#create-a-tree,
         https://docs.github.com/en/authentication/managing-commit-signature-verification/about-commit-signature-verification#signature-verification-for-bots
         """
-        entries = [await self._write_entry(each) for each in edits]
+        entries = [await self._write_entry(each) for each in files]
         for some in _split(entries):
             tree = await self._make("trees", {"base_tree": tree, "tree": some})
         return await self._make("commits", {"message": message, "tree": tree, "parents": [on]})
@@ -150,7 +150,7 @@ class GitHubPullRequests(GitHubRepository, frozen=True):
             raise
         return _parse(parse_answer(response))
 
-    async def edit(self, number: int, **changes: str) -> ForgePullRequest:
+    async def update(self, number: int, **changes: str) -> ForgePullRequest:
         """As it is then. https://docs.github.com/en/rest/pulls/pulls#update-a-pull-request"""
         url = self.at(f"/pulls/{number}")
         return _parse(parse_answer(await self.ask("PATCH", url, content=write_json(changes))))
@@ -170,16 +170,16 @@ class GitHubPullRequests(GitHubRepository, frozen=True):
             case _:
                 raise _make_strange_error("a blob")
 
-    async def _write_entry(self, edit: FileEdit) -> dict[str, str | None]:
-        entry: dict[str, str | None] = {"path": edit.path, "mode": edit.mode, "type": "blob"}
-        if edit.data is None:
+    async def _write_entry(self, file: FileChange) -> dict[str, str | None]:
+        entry: dict[str, str | None] = {"path": file.path, "mode": file.mode, "type": "blob"}
+        if file.data is None:
             return {**entry, "sha": None}
         try:
-            if len(edit.data) <= _FEW_BYTES:
-                return {**entry, "content": edit.data.decode()}
+            if len(file.data) <= _FEW_BYTES:
+                return {**entry, "content": file.data.decode()}
         except UnicodeDecodeError:
             pass
-        content = {"content": base64.b64encode(edit.data).decode(), "encoding": "base64"}
+        content = {"content": base64.b64encode(file.data).decode(), "encoding": "base64"}
         return {**entry, "sha": await self._make("blobs", content)}
 
     async def _make(self, kind: str, content: Mapping[str, object]) -> str:

@@ -23,7 +23,7 @@ from releasekit.text.escape import visible
 from releasekit.versions.decision import decide_versions
 from releasekit.versions.edit import edit, write
 from releasekit.versions.release_branch import name_branch
-from releasekit.versions.release_pr import Keeper, list_edits
+from releasekit.versions.release_pr import Keeper, list_changed_files
 
 if TYPE_CHECKING:
     from releasekit.aio import Group
@@ -47,13 +47,13 @@ async def run(config: Config, session: Session) -> int:
         refuse_warned(decided.view.warned, config.levels)
         edited = await asyncio.to_thread(edit, decided, scope.targets)
         decided = replace(decided, view=decided.view.with_moved(edited.moved))
-        edits = await list_edits(scope, edited.changes)
-        if edits:
+        files = await list_changed_files(scope, edited.changes)
+        if files:
             discover = rediscover(group, scope, session)
             await write(decided, edited, seal, discover, keeps=False)
         sandbox = scope.services.processes.sandbox
         closed = closed_scratch(session.credentials.environment, sandbox)
-        keeper = Keeper.of(decided, edits, at, token, await group.enter(closed), into)
+        keeper = Keeper.of(decided, files, at, token, await group.enter(closed), into)
         kept = await keeper.keep()
     view, changes = decided.view, edited.names(config.root)
     outputs = versions_outputs(view, changes, config.root) | release_pr_outputs(kept)

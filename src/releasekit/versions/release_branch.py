@@ -1,4 +1,4 @@
-"""The branch of the release pull request: what stands on it, and whether somebody has edited it.
+"""The branch of the release pull request: what stands on it, and whether that is ours.
 
 Its commit says on which commit its versions were decided, and names what it changes. So it is ours
 as long as the branch changes exactly that, also once GitHub has merged the base branch into it.
@@ -34,6 +34,7 @@ class ReleaseBranch(Struct, frozen=True, kw_only=True):
     """`head` is its commit, empty where there is no branch. `base` is the commit that its versions
     were decided on, and `edits` names what it changes, as `name_edits` does; both are empty where
     it holds nothing of ours. Its pull request has the `title`, and says what the blob `text` does.
+    It `is_foreign` where somebody else has changed what stands there.
     """
 
     head: str
@@ -41,7 +42,7 @@ class ReleaseBranch(Struct, frozen=True, kw_only=True):
     edits: str = ""
     title: str = ""
     text: str = ""
-    is_edited: bool = False
+    is_foreign: bool = False
 
 
 def name_edits(changed: Mapping[str, str]) -> str:
@@ -57,13 +58,13 @@ async def read_release_branch(commits: Commits, head: str, tip: str) -> ReleaseB
     try:
         fork = (await commits.run_git("merge-base", head, tip)).parse(parse_id)
     except CommandFailed:
-        return ReleaseBranch(head=head, is_edited=True)  # without a common history
+        return ReleaseBranch(head=head, is_foreign=True)  # without a common history
     most = f"--max-count={_MOST_COMMITS}"
     own = await commits.list_parents("--first-parent", most, head, f"^{fork}", "--")
     messages = [each.message for each in await read_changes(commits, tuple(own))]
     message = next(filter(find_edits, messages), "")
     edits = find_edits(message)
     if edits != name_edits(await commits.list_changed(fork, head)):
-        return ReleaseBranch(head=head, is_edited=True)
+        return ReleaseBranch(head=head, is_foreign=True)
     title, text = message.partition("\n")[0], find_text(message)
     return ReleaseBranch(head=head, base=find_base(message), edits=edits, title=title, text=text)

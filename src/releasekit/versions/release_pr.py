@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from releasekit.announce.forge import LookAgain
 from releasekit.announce.post_release import open_github
-from releasekit.announce.pull_requests import BOT, FileEdit, GitHubPullRequests
+from releasekit.announce.pull_requests import BOT, FileChange, GitHubPullRequests
 from releasekit.decided import Level
 from releasekit.errors import ConfigError
 from releasekit.git.commits import Commits, parse_id
@@ -59,7 +59,7 @@ _SHORT: Final = 7
 _ENTRY: Final = "What this brings to users."
 
 
-async def list_edits(scope: Scope, changes: Changes) -> list[FileEdit]:
+async def list_changed_files(scope: Scope, changes: Changes) -> list[FileChange]:
     """With their paths in the repository and the modes that HEAD has. Raises PlanError for what a
     commit would not hold as it is here.
     """
@@ -67,7 +67,7 @@ async def list_edits(scope: Scope, changes: Changes) -> list[FileEdit]:
     there = await scope.commits.list_files(
         "HEAD", [path.relative_to(top).as_posix() for path in changes]
     )
-    edits = []
+    files = []
     for path, data in changes.items():
         name = path.relative_to(top).as_posix()
         file = there.get(name)
@@ -82,8 +82,8 @@ async def list_edits(scope: Scope, changes: Changes) -> list[FileEdit]:
             raise refuse_edit(f"{name} is not committed", "Commit it, and run it again.")
         elif await asyncio.to_thread(exists, path):
             continue  # ignored, as what is generated: no commit is to have it
-        edits.append(FileEdit(path=name, mode=file.mode if file else FILE_MODE, data=data))
-    return edits
+        files.append(FileChange(path=name, mode=file.mode if file else FILE_MODE, data=data))
+    return files
 
 
 class _Overtaken(LookAgain):
@@ -105,7 +105,7 @@ class Keeper(Struct, frozen=True):
     """
 
     decided: Decided
-    edits: Sequence[FileEdit]
+    files: Sequence[FileChange]
     commits: Commits
     clone: ForgeRepository
     forge: GitHubPullRequests
@@ -117,7 +117,7 @@ class Keeper(Struct, frozen=True):
     def of(
         cls,
         decided: Decided,
-        edits: Sequence[FileEdit],
+        files: Sequence[FileChange],
         at: ForgePlace,
         token: Secret,
         place: Path,
@@ -132,7 +132,7 @@ class Keeper(Struct, frozen=True):
         entries = [ChangeEntry(name=str(bump.package), level=Level.PATCH) for bump in bumps[:1]]
         return cls(
             decided=decided,
-            edits=edits,
+            files=files,
             commits=Commits(scope.commits.top, services.processes, clone.objects),
             clone=clone,
             forge=GitHubPullRequests(
@@ -170,7 +170,7 @@ class Keeper(Struct, frozen=True):
         there = await read_release_branch(self.commits, seen.get(self.branch, ""), tip)
         pull = await self.forge.find(self.branch, self.into)
         if (
-            there.is_edited
+            there.is_foreign
             and pull is None
             and await self.forge.has_merged(self.branch, self.into, there.head)
         ):
@@ -180,7 +180,7 @@ class Keeper(Struct, frozen=True):
     async def _act(self, seen: _Situation, *, restores: bool) -> Kept:
         """It `restores` what a newer run has written, where this one may have written over it."""
         there, pull = seen.there, seen.pull
-        if there.is_edited:
+        if there.is_foreign:
             words = (
                 f"{self.branch} has commits of somebody else, and stays as it is: merge it as it "
                 "is, or delete it"
@@ -191,11 +191,11 @@ class Keeper(Struct, frozen=True):
                 body = await self.forge.fetch_text(there.text)
                 await self._say(pull, there.head, title=there.title, body=body)
             return Kept("newer", f"a run on {newer[:_SHORT]} brings it up to date", pull)
-        if not self.edits:
+        if not self.files:
             return await self._close(there, pull)
         names = {
             each.path: Object("blob", each.data).id if each.data is not None else ""
-            for each in self.edits
+            for each in self.files
         }
         edits, title = (
             name_edits(names),
@@ -214,7 +214,7 @@ class Keeper(Struct, frozen=True):
         tree = (await self.commits.run_git("rev-parse", f"{base}^{{tree}}")).parse(parse_id)
         body = self._write_body(seen.pull.author if seen.pull else "", base)
         trailers = write_trailers(base, edits, await self.forge.keep_text(body))
-        made = await self.forge.commit(base, tree, self.edits, f"{title}\n\n{trailers}\n")
+        made = await self.forge.commit(base, tree, self.files, f"{title}\n\n{trailers}\n")
         await self.forge.move(self.branch, seen.there.head, made)
         return made
 
@@ -226,7 +226,7 @@ class Keeper(Struct, frozen=True):
         if known and base != head and await self.commits.is_in_history(head, of=base):
             return base
         changed = await self.commits.list_changed(head, tip)
-        return tip if any(each.path in changed for each in self.edits) else ""
+        return tip if any(each.path in changed for each in self.files) else ""
 
     async def _close(self, there: ReleaseBranch, pull: ForgePullRequest | None) -> Kept:
         if there.edits:
@@ -270,9 +270,9 @@ class Keeper(Struct, frozen=True):
         now = await self.forge.read(pull.number)
         if now.is_merged or not (now.is_open or "state" in changes):
             raise LookAgain(f"{now.url} was closed meanwhile")
-        after = await self.forge.edit(pull.number, **changes)
+        after = await self.forge.update(pull.number, **changes)
         if after.is_merged or not (after.is_open or "state" in changes):
-            await self.forge.edit(pull.number, title=now.title, body=now.body)
+            await self.forge.update(pull.number, title=now.title, body=now.body)
             raise LookAgain(f"{now.url} was closed meanwhile")
         if await self._find_head() != head:
             raise _Overtaken(f"{self.branch} was moved meanwhile")
