@@ -34,7 +34,6 @@ class ReleaseBranch(Struct, frozen=True, kw_only=True):
     """`head` is its commit, empty where there is no branch. `base` is the commit that its versions
     were decided on, and `edits` names what it changes, as `name_edits` does; both are empty where
     it holds nothing of ours. Its pull request has the `title`, and says what the blob `text` does.
-    It `is_foreign` where somebody else has changed what stands there.
     """
 
     head: str

@@ -48,13 +48,13 @@ if TYPE_CHECKING:
     from releasekit.announced import ForgePullRequest
     from releasekit.host.forges import ForgePlace
     from releasekit.http.credentials import Secret
+    from releasekit.report.release_pr import Operation
     from releasekit.versions.decision import Decided
     from releasekit.versions.edit import Changes
     from releasekit.versions.scope import Scope
 
 # Something else may be faster.
 _LOOKS: Final = 3
-_SHORT: Final = 7
 # Of a change file to begin with.
 _ENTRY: Final = "What this brings to users."
 
@@ -64,13 +64,11 @@ async def list_changed_files(scope: Scope, changes: Changes) -> list[FileChange]
     commit would not hold as it is here.
     """
     top = scope.commits.top
-    there = await scope.commits.list_files(
-        "HEAD", [path.relative_to(top).as_posix() for path in changes]
-    )
+    named = {path.relative_to(top).as_posix(): path for path in changes}
+    there = await scope.commits.list_files("HEAD", named)
     files = []
-    for path, data in changes.items():
-        name = path.relative_to(top).as_posix()
-        file = there.get(name)
+    for name, path in named.items():
+        file, data = there.get(name), changes[path]
         if file is not None:
             held = await asyncio.to_thread(read_file, path, max_bytes=MAX_MANIFEST_BYTES)
             if Object("blob", held).id != file.blob:
@@ -90,13 +88,51 @@ class _Overtaken(LookAgain):
     """A newer run has moved the branch, and this one may have written over what it says."""
 
 
-class _Situation(NamedTuple):
-    """HEAD, the newest commit of the branch that it is to be merged into, and what stands there."""
+class Seen(NamedTuple):
+    """What a run knows before it acts: `here` is HEAD, `tip` the newest commit of the branch to be
+    merged into, and `edits` names what it would commit, as `name_edits` does; empty for nothing.
+    """
 
-    head: str
+    here: str
     tip: str
     there: ReleaseBranch
     pull: ForgePullRequest | None
+    edits: str
+    is_base_newer: bool  # what stands there was decided on a later commit than HEAD
+    is_here_outdated: bool  # from `here` to `tip`, a file has changed that is to be edited
+    is_said: bool  # by the pull request, of what stands there
+    was_overtaken: bool  # and may have written over what a newer run says
+
+
+class Choice(NamedTuple):
+    """What becomes of the pull request, with versions that are decided on the commit `base`. Its
+    branch `moves`, or goes; where a newer run has decided, this one `restores` what that says.
+    """
+
+    operation: Operation
+    base: str = ""
+    moves: bool = False
+    restores: bool = False
+
+
+def decide_pull(seen: Seen) -> Choice:
+    """The first row that holds."""
+    there, pull = seen.there, seen.pull
+    if there.is_foreign:
+        return Choice("edited")
+    if seen.is_base_newer:
+        return Choice("newer", there.base, restores=seen.was_overtaken)
+    if seen.is_here_outdated:
+        return Choice("newer", seen.tip, restores=seen.was_overtaken)
+    if not seen.edits:
+        return Choice("closed" if pull else "none", moves=bool(there.edits))
+    if seen.edits != there.edits:
+        return Choice("updated" if pull else "created", seen.here, moves=True)
+    if pull is None:
+        return Choice("created", there.base)
+    if pull.is_behind and there.base != seen.here:  # one on `here` would be no nearer to `tip`
+        return Choice("updated", seen.here, moves=True)
+    return Choice("current" if seen.is_said else "updated", there.base)
 
 
 class Keeper(Struct, frozen=True):
@@ -128,6 +164,7 @@ class Keeper(Struct, frozen=True):
         services, bumps = scope.services, decided.view.decision.bumps
         address = require_safe(f"{at.page}.git", name=SERVER_URL)
         clone = ForgeRepository(str(address), token, place, services.git, services.retries)
+        api = open_github(services, at, token)
         path = f"{scope.config.versioning.directory}/change.md"
         entries = [ChangeEntry(name=str(bump.package), level=Level.PATCH) for bump in bumps[:1]]
         return cls(
@@ -135,9 +172,7 @@ class Keeper(Struct, frozen=True):
             files=files,
             commits=Commits(scope.commits.top, services.processes, clone.objects),
             clone=clone,
-            forge=GitHubPullRequests(
-                open_github(services, at, token), at.repository, services.retries
-            ),
+            forge=GitHubPullRequests(api, at.repository, services.retries),
             into=into,
             branch=name_branch(into),
             page=page_of_new_file(at.page, into, path, format_change_file(entries, _ENTRY)),
@@ -151,117 +186,91 @@ class Keeper(Struct, frozen=True):
         overtaken = False
         for _ in range(_LOOKS - 1):
             try:
-                return await self._act(await self._look(), restores=overtaken)
+                return await self._act(await self._look(overtaken))
             except LookAgain as error:
                 overtaken |= isinstance(error, _Overtaken)
-        return await self._act(await self._look(), restores=overtaken)
+        return await self._act(await self._look(overtaken))
 
-    async def _look(self) -> _Situation:
-        seen = await self.clone.list_branches(self.into, self.branch)
-        here = await self.commits.find_existing(seen.values())
-        if lacking := set(seen.values()) - here:
+    async def _look(self, overtaken: bool) -> Seen:
+        branch, into = self.branch, self.into
+        heads = await self.clone.list_branches(into, branch)
+        known = await self.commits.find_existing(heads.values())
+        if lacking := set(heads.values()) - known:
             await self.clone.fetch(sorted(lacking))
-        head, tip = await self.commits.read_head(), seen.get(self.into, "")
-        if not tip or not await self.commits.is_in_history(head, of=tip):
+        here, tip = await self.commits.read_head(), heads.get(into, "")
+        if not tip or not await self.commits.is_in_history(here, of=tip):
             raise ConfigError(
-                f"HEAD is not on the branch {visible(self.into)} of the remote",
+                f"HEAD is not on the branch {visible(into)} of the remote",
                 hint="A pull request is made of what is pushed: push it, or check out that branch.",
             )
-        there = await read_release_branch(self.commits, seen.get(self.branch, ""), tip)
-        pull = await self.forge.find(self.branch, self.into)
-        if (
-            there.is_foreign
-            and pull is None
-            and await self.forge.has_merged(self.branch, self.into, there.head)
-        ):
+        there = await read_release_branch(self.commits, heads.get(branch, ""), tip)
+        pull = await self.forge.find(branch, into)
+        if there.is_foreign and not pull and await self.forge.has_merged(branch, into, there.head):
             there = ReleaseBranch(head=there.head)  # squashed or rebased, and not deleted
-        return _Situation(head, tip, there, pull)
-
-    async def _act(self, seen: _Situation, *, restores: bool) -> Kept:
-        """It `restores` what a newer run has written, where this one may have written over it."""
-        there, pull = seen.there, seen.pull
-        if there.is_foreign:
-            words = (
-                f"{self.branch} has commits of somebody else, and stays as it is: merge it as it "
-                "is, or delete it"
-            )
-            return Kept("edited", words, pull)
-        if newer := await self._find_newer(there.base, seen.head, seen.tip):
-            if restores and pull and there.text:
-                body = await self.forge.fetch_text(there.text)
-                await self._say(pull, there.head, title=there.title, body=body)
-            return Kept("newer", f"a run on {newer[:_SHORT]} brings it up to date", pull)
-        if not self.files:
-            return await self._close(there, pull)
-        names = {
-            each.path: Object("blob", each.data).id if each.data is not None else ""
+        base, changed = there.base, await self.commits.list_changed(here, tip)
+        is_known = base != here and base in await self.commits.find_existing([base])
+        blobs = {
+            each.path: "" if each.data is None else Object("blob", each.data).id
             for each in self.files
         }
-        edits, title = (
-            name_edits(names),
-            write_title(self.decided.view, self.decided.scope.config.versioning.title),
+        return Seen(
+            *(here, tip, there, pull, name_edits(blobs) if blobs else ""),
+            is_base_newer=is_known and await self.commits.is_in_history(here, of=base),
+            is_here_outdated=not changed.keys().isdisjoint(blobs),
+            is_said=bool(pull and blobs and _read_words(pull) == self._compose(pull, base)),
+            was_overtaken=overtaken,
         )
-        # One that was made on HEAD would be no nearer to the newest commit.
-        is_behind = pull is not None and pull.is_behind and there.base != seen.head
-        if edits == there.edits and not is_behind:
-            return await self._write(pull, title, there.base, there.head, moved=False)
-        made = await self._move(seen, title, edits)
-        return await self._write(pull, title, seen.head, made, moved=True)
 
-    async def _move(self, seen: _Situation, title: str, edits: str) -> str:
-        """The commit on HEAD that the branch is at afterwards; `edits` names what it changes."""
-        base = seen.head
-        tree = (await self.commits.run_git("rev-parse", f"{base}^{{tree}}")).parse(parse_id)
-        body = self._write_body(seen.pull.author if seen.pull else "", base)
-        trailers = write_trailers(base, edits, await self.forge.keep_text(body))
-        made = await self.forge.commit(base, tree, self.files, f"{title}\n\n{trailers}\n")
-        await self.forge.move(self.branch, seen.there.head, made)
-        return made
+    async def _act(self, seen: Seen) -> Kept:
+        choice, there, pull = decide_pull(seen), seen.there, seen.pull
+        base = choice.base[:7]
+        match choice.operation:
+            case "edited":
+                words = (
+                    f"{self.branch} has commits of somebody else, and stays as it is: merge it as "
+                    "it is, or delete it"
+                )
+            case "newer":
+                words = f"a run on {base} brings it up to date"
+                if choice.restores and pull and there.text:
+                    body = await self.forge.fetch_text(there.text)
+                    await self._say(pull, there.head, title=there.title, body=body)
+            case "none" | "closed":
+                words = f"there is nothing to release{' any more' if pull else ''}"
+                if choice.moves:
+                    await self.forge.move(self.branch, there.head, "")
+                if pull:
+                    await self._say(pull, "", body=DONE, state="closed")
+            case "current":
+                words = f"nothing differs, base {base}"
+            case _:  # created or updated
+                words = f"{packages(len(self.decided.view.decision.bumps))}, base {base}"
+                pull = await self._write(seen, choice)
+        return Kept(choice.operation, words, pull)
 
-    async def _find_newer(self, base: str, head: str, tip: str) -> str:
-        """The commit that another run has decided on, or is going to; empty where HEAD is to be
-        decided on.
-        """
-        known = base in await self.commits.find_existing([base])
-        if known and base != head and await self.commits.is_in_history(head, of=base):
-            return base
-        changed = await self.commits.list_changed(head, tip)
-        return tip if any(each.path in changed for each in self.files) else ""
-
-    async def _close(self, there: ReleaseBranch, pull: ForgePullRequest | None) -> Kept:
-        if there.edits:
-            await self.forge.move(self.branch, there.head, "")
+    async def _write(self, seen: Seen, choice: Choice) -> ForgePullRequest:
+        pull, head, base = seen.pull, seen.there.head, choice.base
+        words = self._compose(pull, base)
+        if choice.moves:
+            tree = (await self.commits.run_git("rev-parse", f"{base}^{{tree}}")).parse(parse_id)
+            trailers = write_trailers(base, seen.edits, await self.forge.keep_text(words["body"]))
+            message = f"{words['title']}\n\n{trailers}\n"
+            head = await self.forge.commit(base, tree, self.files, message)
+            await self.forge.move(self.branch, seen.there.head, head)
         if pull is None:
-            return Kept("none", "there is nothing to release")
-        await self._say(pull, "", body=DONE, state="closed")
-        return Kept("closed", "there is nothing to release any more", pull)
+            pull = await self.forge.create(self.branch, self.into, **words)
+            words = self._compose(pull, base)
+        if _read_words(pull) != words:
+            await self._say(pull, head, **words)
+        return pull
 
-    async def _write(
-        self, pull: ForgePullRequest | None, title: str, base: str, head: str, *, moved: bool
-    ) -> Kept:
-        """`head` is the commit of the branch that this is about."""
-        words = f"{packages(len(self.decided.view.decision.bumps))}, base {base[:_SHORT]}"
-        first = self._write_body("", base) if pull is None else ""
-        opened = pull or await self.forge.create(self.branch, self.into, title, first)
-        body = self._write_body(opened.author, base)
-        differs = (opened.title, opened.body.replace("\r\n", "\n")) != (title, body)
-        if differs:
-            await self._say(opened, head, title=title, body=body)
-        if pull is None:
-            return Kept("created", words, opened)
-        if moved or differs:
-            return Kept("updated", words, pull)
-        return Kept("current", f"nothing differs, base {base[:_SHORT]}", pull)
-
-    def _write_body(self, author: str, base: str) -> str:
-        return write_body(
-            self.decided.view,
-            write_notes(self.decided),
-            into=self.into,
-            page=self.page,
-            last=write_base(base),
-            is_of_bot=author == BOT,
-        )
+    def _compose(self, pull: ForgePullRequest | None, base: str) -> dict[str, str]:
+        """What it is to say of what was decided on the commit `base`."""
+        view, notes, last = self.decided.view, write_notes(self.decided), write_base(base)
+        bot = pull is not None and pull.author == BOT
+        body = write_body(view, notes, into=self.into, page=self.page, last=last, is_of_bot=bot)
+        title = write_title(view, self.decided.scope.config.versioning.title)
+        return {"title": title, "body": body}
 
     async def _say(self, pull: ForgePullRequest, head: str, **changes: str) -> None:
         """Raises LookAgain where the branch is not at `head`, or the request has been merged."""
@@ -279,3 +288,7 @@ class Keeper(Struct, frozen=True):
 
     async def _find_head(self) -> str:
         return (await self.clone.list_branches(self.branch)).get(self.branch, "")
+
+
+def _read_words(pull: ForgePullRequest) -> dict[str, str]:
+    return {"title": pull.title, "body": pull.body.replace("\r\n", "\n")}
