@@ -55,11 +55,6 @@ MOVED = Choice("updated", "second", moves=True)
         ),
         ("the same commit gives the same pull request", AGAIN, Choice("current", "first")),
         (
-            "the same commit gives the same pull request",
-            AGAIN._replace(pull=None, is_said=False),
-            Choice("created", "first"),
-        ),
-        (
             "A push that changes nothing of the next release leaves its commit alone",
             PUSHED,
             Choice("current", "first"),
@@ -70,6 +65,7 @@ MOVED = Choice("updated", "second", moves=True)
             MOVED,
         ),
         ("moves only for a difference", HELD._replace(pull=BEHIND), Choice("current", "first")),
+        ("moves only for a difference", PUSHED._replace(pull=None), Choice("created", "first")),
         (
             "A run on an older commit that ends last changes nothing",
             HELD._replace(
