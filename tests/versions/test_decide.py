@@ -152,6 +152,20 @@ def test_only_a_published_pin_takes_dependents_along() -> None:
     assert [word(each) for each in decision.left_alone] == ["docs: typo (#43)"]
 
 
+def test_a_requirement_that_stands_twice_is_one_reason() -> None:
+    """For two platforms, or once as an option: each is read on its own."""
+    twice = [edge("pypi:web", "pypi:core", "==1.2.0") for _ in range(2)]
+    decision = decided(
+        [standing("pypi:core", "1.2.0"), standing("pypi:web", "0.3.0")],
+        [asking("pypi:core", MINOR, "feat: read parquet files (#41)")],
+        [twice[0], replace(twice[1], optional=True)],
+    )
+    assert lines(decision) == [
+        "core 1.2.0 -> 1.3.0 minor: feat: read parquet files (#41)",
+        "web 0.3.0 -> 0.3.1 patch: follows core",
+    ]
+
+
 def test_a_fixed_group_goes_up_together_and_an_excluded_peer_is_a_patch() -> None:
     decision = decided(
         [standing("ui", "2.4.1"), standing("icons", "2.4.1"), standing("theme", "1.0.3")],

@@ -242,11 +242,12 @@ def _list_reasons(case: _Case) -> Sequence[Reason]:
     """Of one that goes further than what is there, only what is new is one."""
     package, counted = case.standing.package, case.counted
     is_next = bool(case.step.there) and case.further
+    asking = [it for it in case.needs if it.asks and (it.on.further or not is_next)]
     # The same may be asked twice, as under an alias.
-    asks = {it.edge: it.asks for it in case.needs if it.asks and (it.on.further or not is_next)}
+    asked = {_EDGE_ORDER(it.edge): it for it in asking}.values()
     reasons = [
         *(counted.fresh if is_next else counted.reasons),
-        *(Reason(package=package, level=level, edge=edge) for edge, level in asks.items()),
+        *(Reason(package=package, level=it.asks, edge=it.edge) for it in asked),
     ]
     # A group is a reason where nothing else asks for as much as another member has.
     if not any(is_next or each.level >= case.level for each in reasons):
