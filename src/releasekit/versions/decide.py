@@ -14,6 +14,7 @@ add a release.
 from __future__ import annotations
 
 from collections import deque
+from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
@@ -243,8 +244,8 @@ def _list_reasons(case: _Case) -> Sequence[Reason]:
     package, counted = case.standing.package, case.counted
     is_next = bool(case.step.there) and case.further
     asking = [it for it in case.needs if it.asks and (it.on.further or not is_next)]
-    # The same may be asked twice, as under an alias.
-    asked = {_EDGE_ORDER(it.edge): it for it in asking}.values()
+    # The same may be asked twice, as under an alias; needs are in this order.
+    asked = [next(alike) for _, alike in groupby(asking, lambda it: _EDGE_ORDER(it.edge))]
     reasons = [
         *(counted.fresh if is_next else counted.reasons),
         *(Reason(package=package, level=it.asks, edge=it.edge) for it in asked),
