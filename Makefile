@@ -60,29 +60,33 @@ demo: ## publish examples/polyglot into build/demo-registry, as far as its tools
 TOOLS := node npm cargo go mvn java gpg nginx rsync strace
 
 # Where builds may write, as below /tmp, some tests would be left out: it runs them in a copy.
-CLOSED := $(BIN)/python tests/closed.py
+PYTEST = $(BIN)/python tests/closed.py $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+QUICK := tests/unit tests/simulation tests/integration/test_demo.py
 
 # Thousands of processes of the tests would compile everything anew.
-test: export PYTHONDONTWRITEBYTECODE :=
-test: $(if $(filter true,$(CI)),gitea)
-test: expect lint types ## lint, types and all tests: about 25 minutes on 2 CPUs
-	$(CLOSED) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+test slow: export PYTHONDONTWRITEBYTECODE :=
+test: expect ## lint, types, the tests of tests/unit and tests/simulation, and a demo: 6 minutes
+	@$(MAKE) --no-print-directory --output-sync --jobs 2 lint types
+	$(PYTEST) $(QUICK)
+
+slow: .venv $(if $(filter true,$(CI)),gitea) ## the other tests, or those of TESTS=PATHS: 14 minutes
+	$(PYTEST) $(or $(TESTS),tests $(addprefix --ignore ,$(QUICK) tests/action/test_definitions.py))
+
+gate: test ## all of the tests
+	@$(MAKE) --no-print-directory slow
 
 # Tests skip what needs it by name where it is not built.
 gitea: .venv ## the Gitea that tests run jobs on: 4 minutes of a CPU, once per machine
 	PYTHONPATH=tests $(BIN)/python -m harness.gitea
 
-unit: .venv ## the tests that need neither network nor tools
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal tests/unit
-
-expect: # what `make test` is about to fetch and to leave out, and how long it takes
+expect: # what tests are about to fetch and to leave out, and how long they take
 	@test -e $(BIN)/.complete || echo "make test: fetches 85 MB of Python packages from PyPI into .venv"
-	@echo "make test: lint, types and all tests take about 25 minutes on 2 CPUs; of tools that are" \
-		"missing, some less"
-	@echo "make test: the first time, tests fetch what they build and publish with into ~/.cache:" \
-		"build backends and Zensical from PyPI, with npm 325 MB (verdaccio, a Node.js," \
-		"gitlab-ci-local), with Maven 45 MB of plugins, with Go 20 MB of modules, and where CI=true, or" \
-		"by make gitea, 430 MB of Gitea's modules"
+	@echo "make test: takes about 6 minutes on 2 CPUs, and make gate 20; without some tools, less"
+	@echo "make test: the first time, the demo fetches build backends from PyPI, and with Maven 45 MB" \
+		"of plugins; make gate fetches what else tests publish with into ~/.cache: with npm 325 MB" \
+		"(verdaccio, a Node.js, gitlab-ci-local), with Go 20 MB of modules, Zensical from PyPI, and" \
+		"where CI=true, or by make gitea, 430 MB of Gitea's modules"
 	@lacking=; for tool in $(TOOLS); do command -v $$tool >/dev/null || lacking+=" $$tool"; done; \
 	for row in $(foreach row,$(DEMO),'$(row)'); do \
 		IFS='|' read -r ecosystem tool wanted follower <<<"$$row"; command -v $$tool >/dev/null || continue; \
@@ -115,7 +119,7 @@ act: .venv ## run the action in a real workflow, and show its outputs and summar
 proofs: ## check the proofs of the lock protocol; needs coq
 	proofs/check.sh
 
-# Of what these try, `make test` tries a part.
+# Of what these try, `make gate` tries a part.
 SECONDS := 600
 # Wherever tests try more in a search than else.
 SEARCHED := hostile simulation world
@@ -195,4 +199,4 @@ $(BIN)/actionlint: $(BIN)/.complete
 	test -x $@ || (set -x; GOBIN="$(CURDIR)/$(BIN)" GOFLAGS=-modcacherw \
 		$$go install github.com/rhysd/actionlint/cmd/actionlint@v$(ACTIONLINT_VERSION)) && touch $@
 
-.PHONY: help demo test gitea unit expect lint types pictures act proofs search peers bench lock docs site .venv
+.PHONY: help demo test slow gate gitea expect lint types pictures act proofs search peers bench lock docs site .venv

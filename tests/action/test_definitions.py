@@ -203,6 +203,15 @@ def test_uv_has_one_version() -> None:
     assert f"UV_VERSION := {locked}\n" in makefile
 
 
+def test_the_parallel_jobs_run_all_tests() -> None:
+    """A room of tests/ that no row names, and `make test` leaves out, would be run by none."""
+    workflow = yaml.safe_load((PROJECT / ".github/workflows/ci.yml").read_text(encoding="utf-8"))
+    rows = workflow["jobs"]["slow"]["strategy"]["matrix"]["tests"]
+    tests = (path.relative_to(PROJECT) for path in (PROJECT / "tests").rglob("test_*.py"))
+    rooms = {f"tests/{each.parts[1]}" for each in tests} - {"tests/unit", "tests/simulation"}
+    assert sorted(" ".join(rows).split()) == sorted({"below", *rooms})
+
+
 def test_actions_of_others_are_pinned_to_a_commit() -> None:
     for path in [PROJECT / "action.yml", *WORKFLOWS, *EXAMPLES]:
         for used in re.findall(r"uses: (.+)", path.read_text(encoding="utf-8")):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +10,9 @@ import pytest
 from releasekit.announced import ForgePullRequest
 from releasekit.versions.release_branch import ReleaseBranch
 from releasekit.versions.release_pr import Choice, Seen, decide_pull
+from workspaces import PROJECT
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = PROJECT / "docs"
 PULL = ForgePullRequest(number=57, url="", title="", body="", author="")
 BEHIND = ForgePullRequest(number=57, url="", title="", body="", author="", is_behind=True)
 GONE = ReleaseBranch(head="")
