@@ -77,12 +77,12 @@ async def keep_built(
     run.error = await _find_trouble(run, answer, target, config) or _find_conflict(run, answer)
     if run.error is None:
         entry = journal.history.entry(run.planned.package)
-        is_begun = entry is not None and entry.intent is not None  # here or elsewhere
+        was_begun = entry is not None and entry.intent is not None  # here or elsewhere
         await journal.built(
             run.planned.package,
             answer,
             fingerprint=run.planned.fingerprint,
-            again=bool(run.planned.claimed) and is_begun,
+            again=bool(run.planned.claimed) and was_begun,
         )
         run.artifacts = answer
 
