@@ -95,6 +95,7 @@ class Edge(Struct, frozen=True, kw_only=True):
     version or not. What releasekit.toml declares has no requirement, and a `carry`, unless it
     `only_orders`. Of an `optional` one, the dependent can be used without it. `packed` is the
     prerelease of the dependent whose files these are, empty where its last stable version counts.
+    Two that ask the same are equal.
     """
 
     dependent: PackageId
@@ -105,6 +106,16 @@ class Edge(Struct, frozen=True, kw_only=True):
     carry: Carry = ""
     optional: bool = False
     packed: str = ""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Edge) and self.asked == other.asked
+
+    def __hash__(self) -> int:
+        return hash(self.asked)
+
+    @property
+    def asked(self) -> tuple[PackageId, PackageId, DependencyKind, str, Carry]:
+        return self.dependent, self.on, self.kind, self.requirement, self.carry
 
     @property
     def only_orders(self) -> bool:

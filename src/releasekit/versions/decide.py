@@ -14,7 +14,6 @@ add a release.
 from __future__ import annotations
 
 from collections import deque
-from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
@@ -37,7 +36,6 @@ _AT_RUN_TIME: Final = frozenset({DependencyKind.RUNTIME, DependencyKind.INDIRECT
 # What does not order a release where it closes a cycle.
 _GIVING_WAY: Final = frozenset({DependencyKind.PEER, DependencyKind.OPTIONAL})
 _NOWHERE: Final = Step("")
-_EDGE_ORDER: Final = attrgetter("dependent", "on", "kind", "requirement", "carry")
 
 
 class _Case(Struct, eq=False):
@@ -129,7 +127,7 @@ def _gather(
     for intent in sorted(intents, key=_order_intents):
         if intent.package in cases:
             cases[intent.package].intents.append(intent)
-    for edge in sorted(edges, key=_EDGE_ORDER):
+    for edge in sorted(edges, key=attrgetter("asked")):
         dependent, on = cases.get(edge.dependent), cases.get(edge.on)
         if dependent and on and dependent is not on:
             link = _Link(edge, dependent, on)
@@ -243,12 +241,11 @@ def _list_reasons(case: _Case) -> Sequence[Reason]:
     """Of one that goes further than what is there, only what is new is one."""
     package, counted = case.standing.package, case.counted
     is_next = bool(case.step.there) and case.further
-    asking = [it for it in case.needs if it.asks and (it.on.further or not is_next)]
-    # The same may be asked twice, as under an alias; needs are in this order.
-    asked = [next(alike) for _, alike in groupby(asking, lambda it: _EDGE_ORDER(it.edge))]
+    # The same may be asked twice, as under an alias.
+    asks = {it.edge: it.asks for it in case.needs if it.asks and (it.on.further or not is_next)}
     reasons = [
         *(counted.fresh if is_next else counted.reasons),
-        *(Reason(package=package, level=it.asks, edge=it.edge) for it in asked),
+        *(Reason(package=package, level=level, edge=edge) for edge, level in asks.items()),
     ]
     # A group is a reason where nothing else asks for as much as another member has.
     if not any(is_next or each.level >= case.level for each in reasons):
