@@ -13,6 +13,7 @@ import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
 from integration import reactor
@@ -23,19 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 NOBODY: Final = 65534
-SECRET: Final = "5ecret-of-the-release"
-SECRETS: Final = {
-    "RELEASEKIT_PYPI_TOKEN": f"pypi-{SECRET}",
-    "RELEASEKIT_NPM_TOKEN": f"npm_{SECRET}",
-    "RELEASEKIT_CARGO_TOKEN": f"cio{SECRET}",
-    "RELEASEKIT_MAVEN_PASSWORD": SECRET,
-    "ACTIONS_ID_TOKEN_REQUEST_TOKEN": SECRET,
-    "ACTIONS_ID_TOKEN_REQUEST_URL": f"https://example.org/?{SECRET}",
-    "AWS_SECRET_ACCESS_KEY": SECRET,
-    "GITHUB_TOKEN": f"ghs_{SECRET}",
-    "DEPLOY_TO": f"https://user:{SECRET}@example.org",
-    "OF_A_WORKFLOW": SECRET,
-}
 COMMANDS: Final = {
     "GITHUB_ENV": "set_env",
     "GITHUB_PATH": "add_path",
@@ -106,11 +94,13 @@ text = json.dumps(report, default=lambda value: value.decode(errors="replace"))
 @dataclass(frozen=True)
 class Step:
     """A runner's step, whose temporary directory has the files of two steps, this one and the one
-    around it; `uid` is whom it runs as.
+    around it; `uid` is whom it runs as. `secret` is in all of its secrets and in those of no other
+    step: a build of root's sees every process, those of the tests beside it included.
     """
 
     place: Path
     uid: int
+    secret: str
 
     @property
     def workspace(self) -> Path:
@@ -187,9 +177,24 @@ class Step:
             "GITHUB_ACTIONS": "true",
             "RUNNER_TEMP": str(self.temp),
             **{variable: str(self.command_file(variable)) for variable in COMMANDS},
-            **SECRETS,
+            **self._secrets(),
             # At that address nobody says who this job is.
             "RELEASEKIT_ATTESTATIONS": "off",
+        }
+
+    def _secrets(self) -> dict[str, str]:
+        secret = self.secret
+        return {
+            "RELEASEKIT_PYPI_TOKEN": f"pypi-{secret}",
+            "RELEASEKIT_NPM_TOKEN": f"npm_{secret}",
+            "RELEASEKIT_CARGO_TOKEN": f"cio{secret}",
+            "RELEASEKIT_MAVEN_PASSWORD": secret,
+            "ACTIONS_ID_TOKEN_REQUEST_TOKEN": secret,
+            "ACTIONS_ID_TOKEN_REQUEST_URL": f"https://example.org/?{secret}",
+            "AWS_SECRET_ACCESS_KEY": secret,
+            "GITHUB_TOKEN": f"ghs_{secret}",
+            "DEPLOY_TO": f"https://user:{secret}@example.org",
+            "OF_A_WORKFLOW": secret,
         }
 
     def _user(self) -> dict[str, Any]:
@@ -205,7 +210,7 @@ class Step:
 def step(uid: int) -> Iterator[Step]:
     """In a directory that its user can reach, as those of pytest are not."""
     with tempfile.TemporaryDirectory(prefix="releasekit-step-") as name:
-        made = Step(Path(name), uid)
+        made = Step(Path(name), uid, f"5ecret-{token_hex(8)}")
         for path in (made.commands, made.place / "found", made.place / "home"):
             path.mkdir(parents=True)
         for prefix in COMMANDS.values():

@@ -13,7 +13,7 @@ import pytest
 from effort import SEARCHING
 from integration import spying
 from integration.reactor import page
-from integration.spying import COMMANDS, SECRET
+from integration.spying import COMMANDS
 from integration.test_cargo_publish import cargo_workspace
 from integration.tools import require_access_for_others, require_tool
 from workspaces import git, npm_workspace, write_json
@@ -174,22 +174,22 @@ def test_a_build_finds_no_secret_and_tells_the_runner_nothing(
         require_access_for_others()
     with spying.step(uid) as step:
         pid, found, code, said = spied(step, ecosystem, make)
-        assert_nothing_found(found, pid, uid)
+        assert_nothing_found(step, found, pid)
         assert found["own"]["RUNNER_TEMP"] != str(step.temp)
         assert code == 1, said
         assert_nothing_told(step, said)
 
 
-def assert_nothing_found(found: Mapping[str, Any], pid: int, uid: int) -> None:
+def assert_nothing_found(step: Step, found: Mapping[str, Any], pid: int) -> None:
     ours = found["ancestors"][: found["ancestors"].index(os.getpid())]
     assert pid in ours
     held = [found["of ancestors"][str(each)] for each in ours]
     told = [found["arguments"][str(each)] for each in ours]
     everywhere = (found["own"], found["environments"], found["descriptors"], held, told)
-    assert SECRET not in str(everywhere)
+    assert step.secret not in str(everywhere)
     assert not set(COMMANDS) & set(found["own"])
     environment = found["environments"][str(pid)]
-    if uid == 0:
+    if step.uid == 0:
         assert "RELEASEKIT_HANDED_OVER=" in environment
     else:
         assert environment == "Permission denied"
@@ -198,7 +198,7 @@ def assert_nothing_found(found: Mapping[str, Any], pid: int, uid: int) -> None:
 
 def assert_nothing_told(step: Step, said: str) -> None:
     shown = [line for line in said.splitlines() if not line.startswith("::add-mask::")]
-    assert SECRET not in str(shown)
+    assert step.secret not in str(shown)
     for name, prefix in COMMANDS.items():
         for path in (step.command_file(name), step.commands / f"{prefix}_outer"):
             assert "evil" not in path.read_text()
