@@ -31,14 +31,10 @@ _SPACE: Final = re.compile(rb"[ \t\n\r]*+")
 _TEXT_SPACE: Final = re.compile(r"[ \t\n\r]*+")
 # What begins a character that takes four, or two bytes in Python's texts; a smaller one takes one.
 _BEGINS_WIDE: Final = ((4, re.compile(rb"[\xf0-\xff]")), (2, re.compile(rb"[\xc4-\xff]")))
-# As many strings without an escaped character of four bytes as there are, and the one that has it.
-_TO_ESCAPED: Final = re.compile(
-    rb'(?>(?:[^"]++|"(?>(?:[^"\\]++|\\(?!u[dD][89a-fA-F]).)*)")*)("(?>(?:[^"\\]++|\\.)*)"?)?',
-    re.DOTALL,
-)
 # An escaped half of a pair of surrogates. Where the other half is missing, Python makes of it a
 # text that cannot be encoded. https://www.rfc-editor.org/rfc/rfc8259#section-8.2
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
+_HALF_IN_BYTES: Final = re.compile(_HALF.pattern.encode())
 _ALONE: Final = re.compile("[\ud800-\udfff]")
 
 
@@ -77,11 +73,25 @@ def count_values(data: str | bytes) -> int:
 def _text_of(data: bytes) -> str:
     if 4 * len(data) > MAX_TEXT_BYTES:
         width = next((width for width, begins in _BEGINS_WIDE if begins.search(data)), 1)
-        # An escape makes wide what it is in, and not all of the text.
-        escaped = sum(found.end(1) - found.start(1) for found in _TO_ESCAPED.finditer(data))
-        if width * len(data) + 3 * escaped > MAX_TEXT_BYTES:
+        if width * len(data) + 3 * _count_widened(data) > MAX_TEXT_BYTES:
             raise ValueError(f"as a text it takes more than {MAX_TEXT_BYTES} bytes")
     return data.decode("utf-8-sig")
+
+
+def _count_widened(data: bytes) -> int:
+    """The bytes of the strings that hold an escaped character of four bytes, each with its quotes:
+    an escape makes wide what it is in, and not all of the text.
+    """
+    if not _HALF_IN_BYTES.search(data):
+        return 0
+    # Then every quotation mark begins or ends a string, and `\u` is an escape.
+    plain = data.replace(rb"\\", b"__").replace(rb"\"", b"__")
+    count = end = 0
+    while half := _HALF_IN_BYTES.search(plain, end):
+        start = plain.rfind(b'"', end, half.start())
+        end = plain.find(b'"', half.end()) + 1 or len(plain)
+        count += end - max(start, 0)
+    return count
 
 
 def _after_space(text: str, at: int) -> int:
