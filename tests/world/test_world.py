@@ -95,10 +95,16 @@ def test_what_is_planned_is_what_the_repository_s_own_tool_says(
 
 @pytest.mark.parametrize("world", INITIAL, ids=of)
 def test_what_init_writes_is_planned_or_init_says_why_not(
-    world: World, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    world: World,
+    root: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """R68: without a releasekit.toml of its own, in a repository with the tags of Go modules."""
     (root / "releasekit.toml").unlink(missing_ok=True)
+    if world.ecosystem == "pypi":
+        monkeypatch.setenv("RELEASEKIT_UV_PATH", str(require_tool("uv")))
     if world.ecosystem == "go":
         paths = {kept["at"]: path for path, kept in world.shape["modules"].items()}
         head = next((root / ".git/refs/heads").iterdir()).read_text()
