@@ -204,6 +204,8 @@ def _dependencies(
                     f"{label}: {each!r} is not a package; write ecosystem:name, "
                     f'like "{next(iter(ecosystems))}:acme-core"'
                 )
+        if not value:
+            raise ConfigError(f"{label} is empty; write what it needs, or take the line out")
         dependent = PackageId.parse(package)
         found += [
             Edge(
