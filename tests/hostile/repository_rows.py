@@ -62,7 +62,11 @@ def _xml(text: str) -> bytes:
 def _maven() -> Iterator[Row]:
     entities = "".join(f'<!ENTITY e{n} "&e{n - 1};&e{n - 1};">' for n in range(1, 40))
     rows: Mapping[str, tuple[bytes | Callable[[], bytes], frozenset[int]]] = {
-        "doctype": (b'<!DOCTYPE m SYSTEM "file:///proc/self/environ">' + _xml(""), FAILED),
+        # Read as mvn reads it, which fetches nothing of that.
+        "doctype": (
+            b'<!DOCTYPE m SYSTEM "file:///proc/self/environ">' + _xml(""),
+            frozenset({0}),
+        ),
         "entities": (
             f'<!DOCTYPE m [<!ENTITY e0 "x">{entities}]>'.encode() + _xml("&e39;"),
             FAILED,

@@ -21,7 +21,7 @@ _TABLES: Final = (
     *("dependencies", "dev-dependencies", "build-dependencies"),
     *("dev_dependencies", "build_dependencies"),
 )
-_PACKAGE: Final = ("name", "version", "publish", "workspace", "edition", "rust-version")
+_PACKAGE: Final = ("name", "version", "publish", "workspace", "edition")
 _DEPENDENCY: Final = ("path", "version", "package", "optional", "workspace", "registry")
 _WORKSPACE: Final = ("members", "exclude", "default-members", "resolver")
 

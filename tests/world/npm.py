@@ -206,6 +206,8 @@ def write(root: Path, shape: Mapping[str, Any], _config: Mapping[str, Any]) -> N
     for where, kept in shape["manifests"].items():
         write_json(root / where / MANIFEST, {**kept, "files": ["index.js"]})
         (root / where / "index.js").write_text("")
+        for name in kept.get("bundleDependencies", ()):
+            write_json(root / where / "node_modules" / name / MANIFEST, {"name": name})
         if directory := kept.get("publishConfig", {}).get("directory"):
             write_json(root / where / directory / MANIFEST, kept)
     for name in (PNPM, YARN):

@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+import tomlkit
 
 from effort import SEARCHING
 from integration.tools import require_tool
@@ -222,6 +223,12 @@ def test_what_is_published_can_be_installed(
     world: World, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """R1, R2: with all that it needs of the same release."""
+    if world.ecosystem == "cargo":
+        # Cargo would compile next to nothing with the newest that crates.io has by these names.
+        path = root / "releasekit.toml"
+        document = tomlkit.parse(path.read_text() if path.is_file() else "")
+        document.setdefault("cargo", {})["verify"] = False
+        path.write_text(tomlkit.dumps(document))
     results, registry = tmp_path / "results.json", tmp_path / "registry"
     code = program("publish", root, world, registry, "--results-file", results)
     said = capsys.readouterr()
