@@ -267,6 +267,8 @@ def _dist(
                 problem=Problem.UNKNOWN_NAME,
             )
         found[owner] = (value,) if isinstance(value, str) else _strings(value, label)
+        if not found[owner]:
+            raise ConfigError(f"{label} is empty; write where its files are, or take the line out")
     return found
 
 

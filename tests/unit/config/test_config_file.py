@@ -87,6 +87,7 @@ def test_keys_are_inputs_and_tables_are_kept_as_they_are(tmp_path: Path) -> None
         ("[dependencies]\n'pypi:a' = 'pypi:b'", '[dependencies] "pypi:a" is not a list'),
         ("[dependencies]\na = []", "'a' is not a package; write ecosystem:name, like \"pypi:acme"),
         ('[dependencies]\n"npm:a" = []', '[dependencies] "npm:a" is empty; write what it needs'),
+        ('[dist]\n"npm:a" = []', '[dist] "npm:a" is empty; write where its files are, or take'),
         ("[dependencies]\n'pypi:a' = ['pip:b']", "'pip:b' is not a package"),
         ("[dependencies]\n'pypi:a' = ['pypi:']", "'pypi:' is not a package"),
     ],
