@@ -57,7 +57,10 @@ def verify(home: Path, mod: str, *beside: str) -> tuple[list[str], str]:
                 manifest=home / "go.mod",
             )
             others = [(f"acme.example/{name}", "v1.0.0") for name in beside]
-            assert await verifier.build(package, mod, others) is None
+            place = verifier.prepare(package, mod, others)
+            if place is not None:
+                assert await verifier.build_all({package.id: place})
+                assert await verifier.build(package, place) is None
 
     (home / "modules").mkdir()
     asyncio.run(main())

@@ -258,15 +258,36 @@ class ModuleBatch(Struct, frozen=True, kw_only=True):
     ) -> dict[PackageId, BuildFailed]:
         """The modules that do not compile, and those that need one of them."""
         broken: dict[PackageId, BuildFailed] = {}
-        for path in [path for path in self._built if path in wanted]:
-            needed = self._find_needed(path)
-            beside = [(it, self.packages[it].version) for it in needed if it in self._built]
-            mod = self._built[path].manifests["go.mod"].decode()
-            error = self._find_failure(path) or await verifier.build(wanted[path], mod, beside)
+        packages = [wanted[path] for path in self._built if path in wanted]
+        places = await asyncio.to_thread(self._prepare, verifier, packages)
+        all_build = await verifier.build_all(places)
+        for package in packages:
+            path = package.id.name
+            error = self._find_failure(path)
+            if error is None and package.id in places and not all_build:
+                error = await verifier.build(package, places[package.id])
             if error is not None:
                 self._failed.add(path)
-                broken[wanted[path].id] = error
+                broken[package.id] = error
         return broken
+
+    def _prepare(self, verifier: Verifier, packages: Sequence[Package]) -> dict[PackageId, Path]:
+        """Where each can be built that needs none of those that failed. Blocks; raises BuildFailed
+        for a full disk.
+        """
+        places = {}
+        for package in packages:
+            path = package.id.name
+            if self._find_failure(path) is None:
+                beside = [
+                    (it, self.packages[it].version)
+                    for it in self._find_needed(path)
+                    if it in self._built
+                ]
+                mod = self._built[path].manifests["go.mod"].decode()
+                if place := verifier.prepare(package, mod, beside):
+                    places[package.id] = place
+        return places
 
     async def _rebuild(self, path: str) -> None:
         """Makes a module again that an earlier run has built and may have published."""

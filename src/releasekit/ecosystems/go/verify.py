@@ -8,12 +8,15 @@ import asyncio
 import io
 import json
 import os
+import shlex
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from releasekit.aio import gather_all
+from releasekit.config.config import cpu_count
 from releasekit.config.declaration import read_version
 from releasekit.ecosystems.go import TOOL, gomod
 from releasekit.ecosystems.shared.artifacts import no_place, write_new
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
 
     from releasekit.errors import BuildFailed
     from releasekit.host.process import Processes
-    from releasekit.model import Package
+    from releasekit.model import Package, PackageId
     from releasekit.state.run_logs import Logs
 
 VERIFY_OFF: Final = (
@@ -36,6 +39,11 @@ VERIFY_OFF: Final = (
 )
 
 _MAX_BYTES: Final = 1024
+# Of a single program, go writes the executable here, unless something else has its name.
+_BUILD: Final = ("go", "build", "-mod=readonly", "-o", os.devnull, "./...")
+_EACH: Final = f'for place do cd "$place" && {shlex.join(_BUILD)} || exit; done'
+# Each compiles on all CPUs already.
+_MOST_LOOPS: Final = 4
 
 
 async def find_go(processes: Processes, root: Path) -> str:
@@ -82,12 +90,12 @@ class Verifier(Struct, frozen=True, kw_only=True):
         except OSError as error:
             raise no_place(error) from error
 
-    async def build(
+    def prepare(
         self, package: Package, mod: str, beside: Collection[tuple[str, str]]
-    ) -> BuildFailed | None:
-        """Why the packages of a module do not build, leaving out tests, with `mod` as its published
-        go.mod. Those `beside` it, by path and version, are unpacked too: what it needs, directly or
-        not.
+    ) -> Path | None:
+        """Where it can be built with `mod` as its published go.mod; None if its zip alone cannot
+        be, as go.mod names a directory. Those `beside` it, by path and version, are unpacked too:
+        what it needs, directly or not. Blocks; raises BuildFailed.
         """
         replaced = gomod.parse_mod(mod, "go.mod").replaces
         if any(gomod.is_directory(each.target) for each in replaced):
@@ -98,18 +106,39 @@ class Verifier(Struct, frozen=True, kw_only=True):
             f"replace {path} {version} => {json.dumps(str(self._place(path, version)))}\n"
             for path, version in beside
         ]
-        text = "\n".join([mod, *lines])
-        log = self.logs.fresh("build", package.id)
-        # Of a single program, go writes the executable here, unless something else has its name.
-        argv = ["go", "build", "-mod=readonly", "-o", os.devnull, "./..."]
         try:
-            await asyncio.to_thread(durable.replace, place / "go.mod", text.encode())
-            await self.processes.run(argv, cwd=place, env=self.environment, log=log.path)
+            durable.replace(place / "go.mod", "\n".join([mod, *lines]).encode())
+        except OSError as error:
+            raise no_place(error) from error
+        return place
+
+    async def build_all(self, places: Mapping[PackageId, Path]) -> bool:
+        """Whether the packages of all modules build, leaving out tests. Go runs once for each, so
+        that none sees the requirements of another.
+        """
+        # What others need comes first, so each loop gets some of every level.
+        ids, loops = [*places], min(cpu_count(), _MOST_LOOPS, len(places))
+        parts = [{each: places[each] for each in ids[first::loops]} for first in range(loops)]
+        return all(await gather_all(map(self._build_each, parts)))
+
+    async def _build_each(self, places: Mapping[PackageId, Path]) -> bool:
+        """In one sandbox, as it takes as long to set that up as to build a small module."""
+        log = self.logs.fresh("build", next(iter(places)))
+        argv = ["sh", "-c", _EACH, "sh", *map(str, places.values())]
+        try:
+            await self.processes.run(argv, cwd=self.directory, env=self.environment, log=log.path)
+        except CommandFailed:
+            return False
+        return True
+
+    async def build(self, package: Package, place: Path) -> BuildFailed | None:
+        """Why the packages of a module do not build, leaving out tests."""
+        log = self.logs.fresh("build", package.id)
+        try:
+            await self.processes.run(_BUILD, cwd=place, env=self.environment, log=log.path)
         except CommandFailed as error:
             failed = log.failure(f"{package.id} does not build", error)
             return failed.with_(hint=f"{failed.hint} {VERIFY_OFF}")
-        except OSError as error:
-            return no_place(error)
         return None
 
     def _place(self, path: str, version: str) -> Path:
