@@ -162,12 +162,15 @@ class Sandbox(Struct, frozen=True, kw_only=True):
 
     def can_write(self, place: Path) -> bool:
         """Whether a build may write where `place` leads."""
-        return not self.abi or any(trail(place)[-1].is_relative_to(each) for each in self.places)
+        led = trail(place)[-1]
+        return not self.abi or self._has_any(led, *led.parents)
 
     def can_change(self, place: Path) -> bool:
         """Whether a build may decide what is found at `place`: there, or by a link on the way."""
-        steps = trail(place.absolute())
-        return any(step.is_relative_to(each) for step in steps for each in self.places)
+        return self._has_any(*trail(place.absolute()))
+
+    def _has_any(self, *places: Path) -> bool:
+        return not {*self.places}.isdisjoint(map(str, places))
 
     def explained(self, results: Iterable[Result]) -> tuple[Result, ...]:
         """What failed for want of a right gets a hint at how to give it."""
@@ -270,8 +273,8 @@ def landlock() -> tuple[int, str]:
 
 
 def trail(place: Path) -> list[Path]:
-    """Every path on the way to where `place` leads, which is the last one; links are followed, and
-    no path holds one but as its last part.
+    """Every path on the way to where `place` leads, which is the last one, from the root on; links
+    are followed, and no path holds one but as its last part.
     """
     at, left, links = Path(place.anchor), [*reversed(place.parts[1:])], 0
     steps = [at]
@@ -323,9 +326,13 @@ def _find_exposed(root: Path, places: Sequence[Path], environment: Mapping[str, 
         "ReleaseKit itself": _OURS,
         "files of the runner": [runners] if runners.exists() else [],
     }
+    steps = {
+        what: {step for path in paths for step in trail(path.absolute())}
+        for what, paths in watched.items()
+    }
     for place in (root, *places):
-        for what, paths in watched.items():
-            if any(step.is_relative_to(place) for each in paths for step in trail(each.absolute())):
+        for what, those in steps.items():
+            if place in those:
                 return f"{'the workspace' if place == root else place} holds {what}"
     # `uv tool install` links them to its cache, unless told to copy.
     if _LAUNCHER.stat().st_nlink > 1:
