@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os.path
 import re
 from collections import Counter
@@ -16,6 +15,7 @@ from releasekit.report.results import to_row
 from releasekit.report.text import columns, describe_private, end_block, packages
 from releasekit.text import escape
 from releasekit.text.codec import row_of
+from releasekit.text.json_text import format_json
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -183,7 +183,7 @@ def plan_json(plan: Plan, root: Path) -> str:
             for package in plan.private
         ],
     }
-    return json.dumps(document, indent=1, default=to_row) + "\n"
+    return format_json(document, to_row) + "\n"
 
 
 def _package_row(package: Package, root: Path) -> dict[str, object]:

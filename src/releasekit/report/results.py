@@ -6,7 +6,6 @@ the file that is read: an error names the place in it.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from datetime import datetime
 from pathlib import Path
@@ -19,7 +18,7 @@ from releasekit.problems import Problem
 from releasekit.report.view import verdict_of
 from releasekit.spent import WAITS, WORK, Spent
 from releasekit.text.codec import Record, row_of
-from releasekit.text.json_text import MAX_VALUES, count_values
+from releasekit.text.json_text import MAX_VALUES, count_values, format_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -53,7 +52,7 @@ def results_json(report: Report) -> str:
         spent={"spent": report.spent and _total_row(report.spent)},
         edges={},
     )
-    return json.dumps(document, indent=1, default=to_row) + "\n"
+    return format_json(document, to_row) + "\n"
 
 
 def _package_row(package: Package) -> dict[str, object]:
@@ -61,7 +60,7 @@ def _package_row(package: Package) -> dict[str, object]:
 
 
 def to_row(value: Any) -> dict[str, object]:
-    """What `json.dumps` writes for a value: its fields, and what follows from them."""
+    """What is written for a value: its fields, and what follows from them."""
     match value:
         case Artifact():
             names = {"filename": value.filename, "sha256": value.sha256}

@@ -9,8 +9,10 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+import msgspec
+
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
 # For one object that says something, which takes a loop 0.05 s at most. Lists of all there is are
 # read by `entries`.
@@ -36,6 +38,15 @@ _BEGINS_WIDE: Final = ((4, re.compile(rb"[\xf0-\xff]")), (2, re.compile(rb"[\xc4
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _HALF_IN_BYTES: Final = re.compile(_HALF.pattern.encode())
 _ALONE: Final = re.compile("[\ud800-\udfff]")
+
+
+def format_json(document: object, default: Callable[[Any], object] | None = None) -> str:
+    """As `json.dumps` with an indent of 1, in a quarter of the time: that one is in Python."""
+    text = json.dumps(document, default=default)
+    try:
+        return msgspec.json.format(text, indent=1)
+    except msgspec.DecodeError:  # halves of surrogate pairs, NaN and infinity
+        return json.dumps(document, indent=1, default=default)
 
 
 def parse_json(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from releasekit.text import json_text
-from releasekit.text.json_text import parse_json, read_entries
+from releasekit.text.json_text import format_json, parse_json, read_entries
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -21,6 +21,12 @@ VALUES = st.recursive(
 def test_documents_are_read_as_they_are(value: Any, ascii_only: bool) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only)
     assert parse_json(f"\ufeff {text}\n".encode()) == value
+
+
+@given(VALUES | st.floats() | st.sampled_from(["\ud800", {"a": "\udfff\udc80"}]))
+def test_json_is_written_as_by_the_slower_writer(value: Any) -> None:
+    assert format_json(value) == json.dumps(value, indent=1)
+    assert format_json([{1}], sorted) == "[\n [\n  1\n ]\n]"
 
 
 @given(

@@ -20,7 +20,7 @@ from releasekit.ecosystems.shared.semver import Version
 from releasekit.fields import replace
 from releasekit.host import durable
 from releasekit.model import Published
-from releasekit.text.json_text import parse_json
+from releasekit.text.json_text import format_json, parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -87,7 +87,7 @@ class PackumentDirectory:
             ordered[version] = {**entry, "dist": dist}
         name = package.id.name
         page = {"_id": name, "name": name, "dist-tags": tags, "versions": ordered}
-        yield PurePosixPath(name), json.dumps(page, indent=1).encode() + b"\n"
+        yield PurePosixPath(name), format_json(page).encode() + b"\n"
 
     def lookup(self, root: Path, package: Package) -> Published | None:
         page = root / package.id.name

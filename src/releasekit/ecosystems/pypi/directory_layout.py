@@ -24,7 +24,7 @@ from releasekit.ecosystems.shared.artifacts import digests
 from releasekit.errors import PackageError
 from releasekit.fields import replace
 from releasekit.host import durable
-from releasekit.text.json_text import parse_json
+from releasekit.text.json_text import format_json, parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -178,7 +178,7 @@ def _describe(path: Path, *, is_wheel: bool) -> tuple[FileEntry, bytes]:
 
 
 def _make_json(document: Mapping[str, object]) -> bytes:
-    return json.dumps({"meta": _META, **document}, indent=1).encode() + b"\n"
+    return format_json({"meta": _META, **document}).encode() + b"\n"
 
 
 def _make_page(title: str, links: Iterable[str]) -> bytes:
