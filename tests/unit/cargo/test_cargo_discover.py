@@ -259,7 +259,7 @@ def test_what_is_no_metadata_is_told_with_the_program_that_prints_it(
 @pytest.mark.parametrize(
     ("log", "words"),
     [
-        (("warning: x", "error: no", "", "Caused by:", "  because"), "no : because"),
+        (("warning: x", "error: no", "", "Caused by:", "  because"), "no: because"),
         (("error: first", "error: second"), "second"),
         ((), "it says nothing"),
         (

@@ -58,6 +58,7 @@ _USED: Final = frozenset({"lib", "rlib", "dylib", "proc-macro", "bin"})
 # https://github.com/rust-lang/cargo/pull/15377, https://github.com/rust-lang/cargo/pull/15833
 _OF_RECENT: Final = "build_directory"
 _RECENT: Final = "1.91"
+_CAUSED: Final = re.compile(r"\s*\nCaused by:\n\s*")
 # Cargo reports an error in a manifest above its place, and both above its last lines.
 _PLACED: Final = re.compile(
     r"^error: (?P<what>.+(?:\n(?!error: |warning: ).+){0,2}?)\n *--> (?P<place>.+\.toml:\d+:\d+)$",
@@ -256,7 +257,7 @@ def extract_error(log: tuple[str, ...]) -> str:
     text = "\n" + "\n".join(log)
     if placed := _PLACED.search(text):
         return one_line(f"{placed['place']}: {placed['what']}")
-    words = text.rpartition("\nerror: ")[2].replace("\nCaused by:\n", ": ")
+    words = _CAUSED.sub(": ", text.rpartition("\nerror: ")[2])
     return one_line(words) or "it says nothing"
 
 
