@@ -34,6 +34,7 @@ FOLDER = mutants(
     {
         "a link to a directory is followed": change("Folder._open_inner", "_STEP", "os.O_RDONLY"),
         "a link to a file is followed": without("_PLAIN", "os.O_NOFOLLOW"),
+        "the kernel follows links": change("_open_without_links", "_RESOLVE_NO_SYMLINKS", "0"),
         "anything is removed": without("Folder.unlink", "_require_regular(...)"),
         "anything is replaced": without("Folder.rename", "_require_regular(...)"),
     },
@@ -133,13 +134,14 @@ JOURNAL = mutants(
         "a tail is cut off while others write": without("LogFile.heal", "self._locked()"),
         "a torn tail stays": never("LogFile.heal", "size < len(data)"),
         "half a record stays on a full disk": without("LogFile.append", "os.ftruncate(...)"),
-        "half a line of a dead process stays": never("LogFile._end_of_last_line", "size and ..."),
+        "half a line of a dead process stays": never("LogFile._cut_half_line", "size and ..."),
         "a failed fsync is forgotten": without("LogFile._fsync", "self._failure = error"),
         "directories of built files may be lost": without(
             "LogFile._persist", "durable.fsync_directory(...)"
         ),
         "built files are never synced": without("LogFile._persist", "durable.fsync(file)"),
-        "a shortened file is not noticed": always("LogFile._locked", "self._in_place()"),
+        "half a line is taken for ours": always("LogFile.append", "found == self._end"),
+        "a shortened file is not noticed": always("LogFile._size_in_place", "is_ours"),
         "what is durable is told of a file that is gone": always(
             "LogFile.sync", "replaced == self._replaced"
         ),

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from msgspec import Struct
 
-from releasekit.host.folder import Folder
+from releasekit.host.folder import Folder, open_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -237,12 +237,6 @@ def write_all(descriptor: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
-
-
-def open_file(path: Path, flags: int, mode: int = 0o666) -> int:
-    """The descriptor of a regular file, which the caller closes."""
-    with Folder.reached(path.parent) as folder:
-        return folder.open(path.name, flags, mode)
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypeVar
 
 from releasekit.errors import PathError, Unreadable
-from releasekit.host import durable
+from releasekit.host.folder import open_file
 from releasekit.text.bounds import check_bounds
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
     nothing in /proc, where what is read could be our own.
     """
     try:
-        descriptor = durable.open_file(path, os.O_RDONLY)
+        descriptor = open_file(path, os.O_RDONLY)
     except OSError as error:
         if error.errno != errno.ELOOP:
             raise
@@ -124,7 +124,7 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
             raise error from loop
         if place.is_relative_to("/proc"):
             raise OSError(errno.EINVAL, "leads into /proc", str(path)) from error
-        descriptor = durable.open_file(place, os.O_RDONLY)
+        descriptor = open_file(place, os.O_RDONLY)
     with os.fdopen(descriptor, "rb") as file:
         yield file
 

@@ -32,7 +32,7 @@ _STEP: Final[int] = _PLAIN | os.O_DIRECTORY | getattr(os, "O_PATH", 0)
 _OPENAT2: Final = 437
 _AT_FDCWD: Final = -100
 _RESOLVE_NO_SYMLINKS: Final = 4
-_HOW: Final = struct.pack("=QQQ", _STEP, 0, _RESOLVE_NO_SYMLINKS)
+_HOW: Final = struct.Struct("=QQQ")
 try:
     import ctypes
 
@@ -55,31 +55,31 @@ class Folder:
         self._descriptor = descriptor
 
     @classmethod
-    @contextlib.contextmanager
-    def reached(cls, path: Path, *, make: bool = False, sync: bool = True) -> Iterator[Self]:
+    def reached(cls, path: Path, *, make: bool = False, sync: bool = True) -> Self:
         """The directory at `path`; `make` creates it and what is missing above it, durably if it
         is to `sync`.
 
         Raises OSError for a link on the way.
         """
+        descriptor = _open_without_links(path, _STEP)
+        if descriptor is not None:
+            return cls(path, descriptor)
         here = Path(path.anchor or ".")
-        reached = _step_through(path)
-        names = path.relative_to(here).parts if reached is None else ()
-        folder = cls(path, os.open(here, _STEP) if reached is None else reached)
+        names = path.relative_to(here).parts
+        folder = cls(here, os.open(here, _STEP))
         try:
-            for depth, name in enumerate(names):
-                try:
-                    inner = os.open(name, _STEP, dir_fd=folder._descriptor)
-                except OSError:
-                    # Only now does the path so far matter: errors name it.
-                    folder.path = here.joinpath(*names[:depth])
-                    inner = folder._enter(name, make=make, sync=sync)
-                    folder.path = path
-                folder.close()
-                folder._descriptor = inner
-            yield folder
-        finally:
+            for name in names:
+                folder._step(name, make=make, sync=sync)
+        except BaseException:
             folder.close()
+            raise
+        return folder
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def open(self, name: str, flags: int, mode: int = 0o666) -> int:
         """A descriptor of a regular file; anything else is refused."""
@@ -143,15 +143,10 @@ class Folder:
             except OSError:
                 self.rename(old, new)
 
-    @contextlib.contextmanager
-    def inner(self, name: str) -> Iterator[Self]:
+    def inner(self, name: str) -> Self:
         """The directory of this name in it; raises OSError for a link."""
         with self._telling(name):
-            found = type(self)(self.path / name, self._open_inner(name))
-        try:
-            yield found
-        finally:
-            found.close()
+            return type(self)(self.path / name, self._open_inner(name))
 
     def make(self, name: str, mode: int = 0o777) -> None:
         """A new, empty directory in it."""
@@ -260,18 +255,22 @@ class Folder:
         """Once."""
         os.close(self._descriptor)
 
-    def _enter(self, name: str, *, make: bool, sync: bool) -> int:
+    def _step(self, name: str, *, make: bool, sync: bool) -> None:
+        """Moves on to the directory of this name in it."""
         with self._telling(name):
             try:
-                return self._open_inner(name)
+                inner = self._open_inner(name)
             except FileNotFoundError:
                 if not make:
                     raise
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(name, dir_fd=self._descriptor)
-            if sync:
-                self.sync()
-            return self._open_inner(name)
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(name, dir_fd=self._descriptor)
+                if sync:
+                    self.sync()
+                inner = self._open_inner(name)
+        above, self._descriptor = self._descriptor, inner
+        self.path /= name
+        os.close(above)
 
     def _open_inner(self, name: str) -> int:
         try:
@@ -304,15 +303,30 @@ class Folder:
             raise
 
 
-def _step_through(path: Path) -> int | None:
-    """A descriptor of the directory, by one call of a kernel that opens each component as `_STEP`
-    does; None where it has no such call, forbids it, or fails.
+def open_file(path: Path, flags: int, mode: int = 0o666) -> int:
+    """The descriptor of a regular file, which the caller closes. Raises OSError for a link, on the
+    way or in its place.
+    """
+    descriptor = _open_without_links(path, flags | _PLAIN | os.O_NONBLOCK, mode)
+    if descriptor is not None:
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return descriptor
+        os.close(descriptor)
+    # Step by step it is known what is wrong.
+    with Folder.reached(path.parent) as folder:
+        return folder.open(path.name, flags, mode)
+
+
+def _open_without_links(path: Path, flags: int, mode: int = 0) -> int | None:
+    """A descriptor, by one call of a kernel that follows no link in any component; None where it
+    has no such call, forbids it, or fails.
     """
     name = os.fsencode(path)
     # C would end the path at a NUL.
     if _syscall is None or b"\0" in name:
         return None
-    descriptor: int = _syscall(_OPENAT2, _AT_FDCWD, name, _HOW, len(_HOW))
+    how = _HOW.pack(flags, mode if flags & os.O_CREAT else 0, _RESOLVE_NO_SYMLINKS)
+    descriptor: int = _syscall(_OPENAT2, _AT_FDCWD, name, how, _HOW.size)
     return descriptor if descriptor >= 0 else None
 
 

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, BinaryIO, Final
 from releasekit.aio import uncancellable
 from releasekit.errors import CommandFailed, describe_os_error
 from releasekit.host import durable
-from releasekit.host.folder import Folder
+from releasekit.host.folder import Folder, open_file
 from releasekit.host.scrub import NOTHING_SECRET, Redactor
 from releasekit.problems import Problem
 
@@ -60,7 +60,7 @@ def appending(log: Path) -> Iterator[BinaryIO]:
     """
     try:
         durable.make_directory(log.parent)
-        descriptor = durable.open_file(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        descriptor = open_file(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     except OSError as error:
         raise CommandFailed(
             describe_os_error(error),

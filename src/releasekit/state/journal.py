@@ -21,6 +21,7 @@ from msgspec.structs import asdict
 
 from releasekit.errors import JournalError, JournalUnwritable, StateError
 from releasekit.host import durable, flock
+from releasekit.host.folder import open_file
 from releasekit.state.directory import JOURNAL, MOVE_AWAY
 from releasekit.state.history import (
     SCHEMA,
@@ -126,8 +127,9 @@ class LogFile:
             self._end = self._durable = len(fewer)
 
     def append(self, line: Callable[[int], bytes]) -> None:
-        with self._reporting(), self._locked():
-            size = self._end_of_last_line()
+        with self._reporting(), self._locked() as found:
+            # As long as we left it, so its last line is ours, and whole.
+            size = found if found == self._end else self._cut_half_line(found)
             data = line(self._durable)
             try:
                 durable.write_all(self._descriptor, data)
@@ -178,19 +180,25 @@ class LogFile:
             for file in files:
                 durable.fsync(file)
                 self._entered.discard(file)
-            entries = {entry for file in files for entry in (file, *file.parents)}
-            new = {
-                entry
-                for entry in entries - self._entered
-                if entry.is_relative_to(self._state_directory)
-            }
-            for directory in {entry.parent for entry in new if entry != self._state_directory}:
+            new = {entry for file in files for entry in self._find_unentered(file)}
+            for directory in {entry.parent for entry in new}:
                 durable.fsync_directory(directory)
             self._entered |= new
 
+    def _find_unentered(self, file: Path) -> Iterator[Path]:
+        """The file and the directories above it, in the state directory, up to one whose name is
+        durable.
+        """
+        if file.is_relative_to(self._state_directory):
+            top, known = self._state_directory, self._entered
+            for entry in (file, *file.parents):
+                if entry == top or entry in known:
+                    return
+                yield entry
+
     @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Hold the lock on the file that is in place now.
+    def _locked(self) -> Iterator[int]:
+        """Hold the lock on the file that is in place now, and yield how long it is.
 
         Another process may lock it for each of our writes. All waits together take at most ten
         seconds, plus one pause for each write.
@@ -201,8 +209,8 @@ class LogFile:
                 flock.exclusive(self._descriptor, self._pauses) as left,
             ):
                 self._pauses = min(left + 1, flock.PAUSES)
-                if self._in_place():
-                    yield
+                if (size := self._size_in_place()) is not None:
+                    yield size
                     return
             self._reopen()
 
@@ -212,13 +220,15 @@ class LogFile:
         with taking(Kind.JOURNAL_DESCRIPTOR, str(self._path)), self._open:
             yield
 
-    def _in_place(self) -> bool:
+    def _size_in_place(self) -> int | None:
+        """Of our file; None if another one has taken its place."""
+        ours = os.fstat(self._descriptor)
         try:
             there = os.lstat(self._path)
         except FileNotFoundError:
-            return True  # removed by hand: what is written goes with it
-        ours = os.fstat(self._descriptor)
-        return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
+            return ours.st_size  # removed by hand: what is written goes with it
+        is_ours = (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
+        return ours.st_size if is_ours else None
 
     def _reopen(self) -> None:
         descriptor = _open_log(self._path)
@@ -235,9 +245,8 @@ class LogFile:
         chunks = iter(lambda: os.read(self._descriptor, 1 << 20), b"")
         return b"".join(chunks)
 
-    def _end_of_last_line(self) -> int:
-        """The size of the file, without the half line of a process that died writing it."""
-        size = os.lseek(self._descriptor, 0, os.SEEK_END)
+    def _cut_half_line(self, size: int) -> int:
+        """Without what a process wrote that died in the middle; returns the size after that."""
         if size and self._read(size - 1) != b"\n":
             size = self._read(0).rfind(b"\n") + 1
             os.ftruncate(self._descriptor, size)
@@ -507,4 +516,4 @@ def _refuse_longer(size: int, most: int, path: Path) -> None:
 
 
 def _open_log(path: Path) -> int:
-    return durable.open_file(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+    return open_file(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)

@@ -23,6 +23,7 @@ from msgspec.structs import asdict
 from releasekit.errors import LockHeld
 from releasekit.host import durable
 from releasekit.host.flock import find_holders, try_lock
+from releasekit.host.folder import open_file
 from releasekit.state import lock_order
 from releasekit.state.directory import make_state_directory, state_error
 from releasekit.state.lock_order import Kind
@@ -173,7 +174,7 @@ def has_ended(holder: Holder) -> bool:
 
 def _open(path: Path, flags: int) -> int:
     try:
-        return durable.open_file(path, flags)
+        return open_file(path, flags)
     except OSError as error:
         raise state_error(
             error,
