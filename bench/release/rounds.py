@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from bench.release.measure import Cost, WrongResult
 from bench.release.place import Scenario
-from bench.release.ways import ACCEPTED, BUILT, FIVE, PEERS, SIXTEEN, Way, once
+from bench.release.ways import ACCEPTED, BUILT, COMPILED, FIVE, PEERS, SIXTEEN, Way, once
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -50,6 +50,7 @@ def comparisons(ecosystems: Iterable[str], *, quick: bool) -> list[Comparison]:
             if ecosystem != "cargo":
                 fastest = peers[: 2 if ecosystem == "npm" else 1]
                 made.append(Comparison(quick_reads(ecosystem), (*both, *fastest)))
+            made += [Comparison(scenario, COMPILED) for scenario in compiled(ecosystem)]
     if quick:
         return made
     for ecosystem in ecosystems:
@@ -68,6 +69,13 @@ def main_scenario(ecosystem: str) -> Scenario:
 def quick_reads(ecosystem: str) -> Scenario:
     """As where a content delivery network answers. Of crates the index has its own time anyway."""
     return main_scenario(ecosystem)._replace(read_latency_s=READ_S)
+
+
+def compiled(ecosystem: str) -> list[Scenario]:
+    """Where a release consists of compiling, and of waiting for the index in the first of them."""
+    if ecosystem != "cargo":
+        return []
+    return [Scenario(ecosystem, 60, 0.0, 3.0, 0.0), Scenario(ecosystem, 12, 0.0, 0.0, 0.0)]
 
 
 def growth(ecosystem: str) -> list[Scenario]:

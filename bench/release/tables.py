@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from bench.release.rounds import growth, main_scenario, quick_reads
+from bench.release.rounds import compiled, growth, main_scenario, quick_reads
 from bench.release.shape import levels_of
 from bench.release.ways import CONFIRMED, LIMIT, OURS
 from bench.scheduler_charts import table
@@ -38,8 +38,8 @@ _HEAD: Final = (
 
 
 def document(rows: Sequence[Row], figures: Sequence[Figure], versions: Mapping[str, str]) -> str:
-    listed = ", ".join(f"{name} {version}" for name, version in versions.items())
-    said = f"Measured on {datetime.now(UTC):%d %B %Y} on {_machine()}, with {listed}."
+    tools = ", ".join(f"{name} {version}" for name, version in versions.items())
+    said = f"Measured on {datetime.now(UTC):%d %B %Y} on {_machine()}, with {tools}."
     busiest = max(row.cost.server_cpu_s / row.cost.wall_s for row in rows)
     parts = [
         _wrapped(f"{said} The busiest of the servers computed {busiest:.0%} of the time."),
@@ -49,7 +49,8 @@ def document(rows: Sequence[Row], figures: Sequence[Figure], versions: Mapping[s
     for ecosystem in ecosystems:
         own = [row for row in rows if row.scenario.ecosystem == ecosystem]
         # A quick run has another scenario.
-        first = dict.fromkeys((main_scenario(ecosystem), quick_reads(ecosystem), own[0].scenario))
+        listed = (main_scenario(ecosystem), quick_reads(ecosystem), *compiled(ecosystem))
+        first = dict.fromkeys((*listed, own[0].scenario))
         for scenario in first:
             compared = [row for row in own if row.scenario == scenario]
             if compared:

@@ -58,7 +58,7 @@ def test_ratios_are_of_ways_in_the_same_round() -> None:
 def test_the_page_has_a_place_for_the_tables() -> None:
     page = (ROOT / "docs/performance.md").read_text(encoding="utf-8")
     once = between_marks(page, "measured")
-    assert between_marks(once, "again").replace("again", "measured") == once
+    assert between_marks(once, "\0").replace("\0", "measured") == once
     with pytest.raises(SystemExit, match="begin"):
         between_marks("nothing", "measured")
 
