@@ -162,8 +162,10 @@ class Sandbox(Struct, frozen=True, kw_only=True):
 
     def can_write(self, place: Path) -> bool:
         """Whether a build may write where `place` leads."""
+        if not self.abi:
+            return True
         led = trail(place)[-1]
-        return not self.abi or self._has_any(led, *led.parents)
+        return self._has_any(led, *led.parents)
 
     def can_change(self, place: Path) -> bool:
         """Whether a build may decide what is found at `place`: there, or by a link on the way."""
