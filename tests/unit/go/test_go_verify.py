@@ -32,19 +32,27 @@ def _home(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def processes_at(home: Path) -> Processes:
+    environment = {"PATH": f"{home / 'bin'}{os.pathsep}/usr/bin:/bin", "HOME": str(home)}
+    return Processes(environment=environment, variables=fakes.TOOL_VARIABLES)
+
+
+def make_verifier(home: Path, processes: Processes, *, build_concurrency: int = 1) -> Verifier:
+    return Verifier(
+        processes=processes,
+        logs=fakes.services(fakes.config(home), processes).logs,
+        directory=home / "modules",
+        environment={},
+        build_concurrency=build_concurrency,
+    )
+
+
 def verify(home: Path, mod: str, *beside: str) -> tuple[list[str], str]:
     """The arguments of go, and the go.mod that it found."""
 
     async def main() -> None:
-        environment = {"PATH": f"{home / 'bin'}{os.pathsep}/usr/bin:/bin", "HOME": str(home)}
-        config = fakes.config(home)
-        async with Processes(environment=environment, variables=fakes.TOOL_VARIABLES) as processes:
-            verifier = Verifier(
-                processes=processes,
-                logs=fakes.services(config, processes).logs,
-                directory=home / "modules",
-                environment={},
-            )
+        async with processes_at(home) as processes:
+            verifier = make_verifier(home, processes)
             for name in ("app", *beside):
                 packed = io.BytesIO()
                 with zipfile.ZipFile(packed, "w") as archive:
@@ -81,6 +89,42 @@ def test_what_stands_beside_a_module_in_the_checkout_alone_keeps_it_from_being_b
     """With `pin: none`, its go.mod still names a directory that its zip does not have."""
     with pytest.raises(FileNotFoundError):  # go was not called
         verify(home, "module acme.example/app\n\nreplace acme.example/core => ../core\n")
+
+
+@pytest.mark.parametrize(("build_concurrency", "loops"), [(1, 1), (2, 2), (9, 3)])
+def test_as_many_modules_are_built_at_a_time_as_may_be(
+    home: Path, build_concurrency: int, loops: int
+) -> None:
+    """Each loop is one shell, and the parent of what it builds."""
+    (home / "bin" / "go").write_text('#!/bin/sh\necho "$PPID $PWD" >> "$HOME/built"\n')
+    places = {PackageId("go", name): home / name for name in ("one", "two words", "three")}
+    for place in places.values():
+        place.mkdir()
+
+    async def main() -> bool:
+        async with processes_at(home) as processes:
+            verifier = make_verifier(home, processes, build_concurrency=build_concurrency)
+            return await verifier.build_all(places)
+
+    (home / "modules").mkdir()
+    assert asyncio.run(main())
+    built = [line.partition(" ") for line in (home / "built").read_text().splitlines()]
+    assert {place for _, _, place in built} == {*map(str, places.values())}
+    assert len({shell for shell, _, _ in built}) == loops
+
+
+def test_one_module_that_does_not_build_is_told(home: Path) -> None:
+    (home / "bin" / "go").write_text('#!/bin/sh\ntest "${PWD##*/}" != two\n')
+    places = {PackageId("go", name): home / name for name in ("one", "two", "three")}
+    for place in places.values():
+        place.mkdir()
+
+    async def main() -> bool:
+        async with processes_at(home) as processes:
+            return await make_verifier(home, processes).build_all(places)
+
+    (home / "modules").mkdir()
+    assert not asyncio.run(main())
 
 
 def test_what_a_module_needs_only_through_another_is_found_beside_it(home: Path) -> None:

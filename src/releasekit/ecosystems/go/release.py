@@ -278,15 +278,13 @@ class ModuleBatch(Struct, frozen=True, kw_only=True):
         places = {}
         for package in packages:
             path = package.id.name
-            if self._find_failure(path) is None:
-                beside = [
-                    (it, self.packages[it].version)
-                    for it in self._find_needed(path)
-                    if it in self._built
-                ]
-                mod = self._built[path].manifests["go.mod"].decode()
-                if place := verifier.prepare(package, mod, beside):
-                    places[package.id] = place
+            if self._find_failure(path):
+                continue
+            needed = self._find_needed(path)
+            beside = [(it, self.packages[it].version) for it in needed if it in self._built]
+            mod = self._built[path].manifests["go.mod"].decode()
+            if place := verifier.prepare(package, mod, beside):
+                places[package.id] = place
         return places
 
     async def _rebuild(self, path: str) -> None:

@@ -63,6 +63,7 @@ def target(
         services,
         registry.lookup,
         edits=config.pin != "none",
+        build_concurrency=config.build_concurrency,
         proxy=proxy,
         config_file=config.config_file or Path(FILENAME),
     )
@@ -128,11 +129,13 @@ class Go:
         lookup: Lookup,
         *,
         edits: bool,
+        build_concurrency: int = 1,
         proxy: str = "",
         config_file: Path = Path(FILENAME),
     ) -> None:
         self.config_file = config_file
         self.edits = edits
+        self._build_concurrency = build_concurrency
         self.options = options
         self.services = services
         self.processes = services.processes
@@ -157,6 +160,7 @@ class Go:
                 logs=self.services.logs,
                 directory=directory,
                 environment=self.environment,
+                build_concurrency=self._build_concurrency,
             )
 
     async def discover(self, root: Path) -> GoWorkspace:

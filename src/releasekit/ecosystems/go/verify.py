@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from releasekit.aio import gather_all
-from releasekit.config.config import cpu_count
 from releasekit.config.declaration import read_version
 from releasekit.ecosystems.go import TOOL, gomod
 from releasekit.ecosystems.shared.artifacts import no_place, write_new
@@ -69,13 +68,14 @@ def _find_version(go: Path) -> str:
 
 class Verifier(Struct, frozen=True, kw_only=True):
     """`directory` is where modules are unpacked. Builds can write there, so nothing is read from
-    it.
+    it. At most `build_concurrency` modules are built at a time.
     """
 
     processes: Processes
     logs: Logs
     directory: Path
     environment: Mapping[str, str]
+    build_concurrency: int
 
     def unpack(self, zipped: bytes) -> None:
         """Blocks; raises BuildFailed. The names in a module's zip begin with its path and version.
@@ -117,8 +117,9 @@ class Verifier(Struct, frozen=True, kw_only=True):
         that none sees the requirements of another.
         """
         # What others need comes first, so each loop gets some of every level.
-        ids, loops = [*places], min(cpu_count(), _MOST_LOOPS, len(places))
-        parts = [{each: places[each] for each in ids[first::loops]} for first in range(loops)]
+        modules = [*places.items()]
+        loops = min(self.build_concurrency, _MOST_LOOPS, len(modules))
+        parts = (dict(modules[first::loops]) for first in range(loops))
         return all(await gather_all(map(self._build_each, parts)))
 
     async def _build_each(self, places: Mapping[PackageId, Path]) -> bool:
