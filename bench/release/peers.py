@@ -87,6 +87,7 @@ def _number(found: re.Match[str] | None) -> str:
 
 def fetched(directory: Path) -> Peers:
     """Does nothing where everything is there already."""
+    directory = directory.resolve()
     peers = Peers(directory)
     wanted = b"".join(
         (LOCKS / name).read_bytes() for name in ("package-lock.json", "requirements.txt")

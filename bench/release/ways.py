@@ -102,6 +102,7 @@ def _verify(place: Place) -> None:
     before, found, after = path.read_text().partition("verify = false")
     assert found
     path.write_text(f"{before}verify = true{after}")
+    git(place.root, "commit", "--quiet", "--all", "--message", "Verify")
 
 
 VERIFIED: Final = Way(f"{OURS}, 16 slots, `verify`", lambda place: place.ours, _verify)

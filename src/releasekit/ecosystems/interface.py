@@ -435,6 +435,14 @@ class Target:
         """
         return self.workspace.batches(packages)
 
+    def list_pinned(
+        self, packages: Sequence[Package], _sent: Sequence[Package], /
+    ) -> Sequence[Package]:
+        """All whose manifests are pinned while these are built. Of all that the run sends, others
+        may have to be packaged beside them.
+        """
+        return packages
+
     def list_rewritten(self, _packages: Sequence[Package], /) -> Collection[Path]:
         """The files beside manifests that its tool may rewrite, in place, while it builds these;
         they are given back.

@@ -32,7 +32,7 @@ from releasekit.errors import (
     Undecided,
 )
 from releasekit.http.traffic import record_wait, wait_for_turn
-from releasekit.model import Action, PackageWarning, WarningName
+from releasekit.model import SENT, Action, PackageWarning, WarningName
 from releasekit.problems import Problem
 from releasekit.release.building import build_batch, keep_built, make_pins
 from releasekit.release.package_run import (
@@ -115,9 +115,11 @@ class Phases(Struct, kw_only=True, eq=False, dict=True):
         if config.is_uploading:
             absent = [self.runs[on] for on in batch.absent & self.runs.keys()]
             block_on_staged(runs, absent, mode="never")
-        async with self._take_manifests(packages):
+        sent = [each.package for each in self.plan.packages if each.action in SENT]
+        pinned = target.list_pinned(packages, [each for each in sent if each.id.ecosystem == name])
+        async with self._take_manifests(pinned):
             try:
-                pins = make_pins(target.workspace, packages, self.plan.versions[name])
+                pins = make_pins(target.workspace, pinned, self.plan.versions[name])
             except (ConfigError, PlanError) as error:
                 # It could be, when the plan was made.
                 changed = ChangedMeanwhile(str(error), hint="Let nothing change the manifests.")

@@ -17,8 +17,9 @@ import fakes
 from integration.tools import require_tool
 from releasekit.ecosystems.cargo import build, crate_file, discover
 from releasekit.ecosystems.cargo.build import Packager
-from releasekit.ecosystems.cargo.destination import Destination
+from releasekit.ecosystems.cargo.destination import CargoConfig, Destination
 from releasekit.ecosystems.cargo.discover import Crate, Need, explain_unpublishable_need
+from releasekit.ecosystems.cargo.mirror import Indexes
 from releasekit.ecosystems.cargo.sparse_index import SparseDirectory
 from releasekit.errors import BuildFailed, ConfigError, PackageError, PlanError
 from releasekit.fields import replace
@@ -341,6 +342,18 @@ def packaged(
 ) -> dict[str, Built]:
     """What a packager makes of them all that has the programs on `search`, a PATH."""
 
+    indexes = Indexes.of(
+        CargoConfig(registries={}, replaced=True),
+        fakes.services(fakes.config(scratch), None),
+        seen={},
+        destination=Destination(),
+        members=(),
+        downloads=False,
+    )
+
+    async def open_mirror(_named: object, _home: str) -> None:
+        return None
+
     async def main() -> dict[str, Built]:
         async with Processes(environment={"PATH": search}) as processes:
             packager = Packager(
@@ -350,6 +363,8 @@ def packaged(
                 scratch=scratch,
                 logs=fakes.logs(scratch),
                 environment={},
+                indexes=indexes,
+                open_mirror=open_mirror,
                 lost={} if lost is None else lost,
             )
             return await packager.package({name: scratch / name for name in edges})

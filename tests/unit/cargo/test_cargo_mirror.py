@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import httpx
 import pytest
 
 import fakes
-from releasekit.ecosystems.cargo import build
+from releasekit.ecosystems.cargo import CargoOptions, build
 from releasekit.ecosystems.cargo import mirror as mirror_module
 from releasekit.ecosystems.cargo.build import Packager, split_into_chunks
 from releasekit.ecosystems.cargo.crate_file import CrateFile
@@ -19,6 +20,7 @@ from releasekit.ecosystems.cargo.destination import CargoConfig, Destination
 from releasekit.ecosystems.cargo.discover import Crate, Need
 from releasekit.ecosystems.cargo.mirror import Indexes, Loopback, Mirror
 from releasekit.ecosystems.cargo.sparse_index import download_url
+from releasekit.ecosystems.cargo.target import Cargo
 from releasekit.errors import BuildFailed
 from releasekit.fields import replace
 from releasekit.host.process import Processes
@@ -58,7 +60,8 @@ def using(
             indexes = Indexes(
                 http=http,
                 policy=RetryPolicy(0, 0.0),
-                home=home,
+                registry=home / "registry",
+                stand_in="",
                 crates_io=CRATES_IO,
                 seen={},
                 environment={"no_proxy": "corp.example"},
@@ -71,7 +74,7 @@ def using(
 
 
 def opened(indexes: Indexes, *named: str) -> Mirror:
-    mirror = indexes.mirror(named)
+    mirror = indexes.make_mirror(named)
     assert mirror is not None
     return mirror
 
@@ -139,10 +142,10 @@ def test_what_cannot_be_had_is_trouble_and_not_asked_for_again(
         async with opened(indexes) as mirror:
             found = await told(mirror, path)
             assert f"{CRATES_IO}{path}" in mirror.trouble
-        assert indexes.mirror([]) is None
+        assert indexes.make_mirror([]) is None
         return found.status_code
 
-    assert using(tmp_path, use, lambda _: answer) == 502
+    assert using(tmp_path, use, lambda _: answer) == 400
 
 
 def test_a_build_does_not_ask_for_the_whole_index(
@@ -163,7 +166,7 @@ def test_a_build_does_not_ask_for_the_whole_index(
             assert "asks for more than 3 files" in mirror.trouble
             return [each.status_code for each in found]
 
-    assert using(tmp_path, use, answer) == [200, 404, 404, *[502] * 7, 200]
+    assert using(tmp_path, use, answer) == [200, 404, 404, *[400] * 7, 200]
     assert len(asked) == 3
 
 
@@ -214,8 +217,8 @@ def test_an_index_of_another_kind_is_left_to_cargo(tmp_path: Path, named: str) -
     """R37"""
 
     async def use(indexes: Indexes) -> Mirror | None:
-        assert replace(indexes, crates_io="").mirror([]) is None
-        return indexes.mirror([named])
+        assert replace(indexes, crates_io="").make_mirror([]) is None
+        return indexes.make_mirror([named])
 
     assert using(tmp_path, use) is None
 
@@ -237,8 +240,10 @@ def test_crates_io_is_where_cargo_looks_for_it(
     services = replace(
         fakes.services(config, None), environment=taken.environment, credentials=credentials
     )
-    found = Indexes.of(cargo, services, seen={}, destination=Destination(), members=["core"])
-    assert (found.crates_io, found.home) == (crates_io, tmp_path)
+    found = Indexes.of(
+        cargo, services, seen={}, destination=Destination(), members=["core"], downloads=False
+    )
+    assert (found.crates_io, found.registry) == (crates_io, tmp_path / "registry")
     assert found.members == {"co/re/core"}
 
 
@@ -405,7 +410,14 @@ def test_another_file_says_nothing(lock: bytes) -> None:
     assert build.read_lock_needs(lock, ["ours"]) == set()
 
 
-def packaged(tmp_path: Path, script: str, *needs: Need) -> tuple[BuildFailed, Sequence[str]]:
+def make_cargo(tmp_path: Path) -> Cargo:
+    services = fakes.services(fakes.config(tmp_path), None)
+    return Cargo("auto", CargoOptions(), services, Destination(), {})
+
+
+def packaged(
+    tmp_path: Path, script: str, *needs: Need, verify: bool = False
+) -> tuple[BuildFailed, Sequence[str]]:
     """What becomes of a crate with a cargo that runs `script`, and how it was called each time."""
     program = tmp_path / "bin" / "cargo"
     program.parent.mkdir()
@@ -425,7 +437,10 @@ def packaged(tmp_path: Path, script: str, *needs: Need) -> tuple[BuildFailed, Se
 
     async def use(indexes: Indexes) -> Mapping[str, object]:
         environment = {"PATH": f"{program.parent}:/usr/bin:/bin"}
-        async with Processes(environment=environment) as processes:
+        async with (
+            Processes(environment=environment) as processes,
+            make_cargo(tmp_path) as ecosystem,
+        ):
             packager = Packager(
                 processes=processes,
                 crates={"a": crate},
@@ -434,6 +449,8 @@ def packaged(tmp_path: Path, script: str, *needs: Need) -> tuple[BuildFailed, Se
                 logs=fakes.logs(tmp_path),
                 environment={},
                 indexes=indexes,
+                open_mirror=partial(ecosystem.open_mirror, indexes),
+                verify=verify,
             )
             return await packager.package({"a": tmp_path / "built"})
 
@@ -451,6 +468,93 @@ def test_what_fails_with_a_mirror_is_tried_without(tmp_path: Path) -> None:
     error, calls = packaged(tmp_path, script)
     assert str(error) == "cargo:a could not be packaged: of cargo"
     assert ["--config" in call for call in calls] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("words", "reason", "calls"),
+    [
+        (
+            "failed to verify package tarball",
+            "it does not compile: error: failed to verify package tarball",
+            [True],
+        ),
+        ("failed to download it", "failed to download it", [True, False]),
+    ],
+)
+def test_with_a_mirror_only_what_does_not_compile_is_believed(
+    tmp_path: Path, words: str, reason: str, calls: list[bool]
+) -> None:
+    """R16, R65: cargo may be offline, or its directory full."""
+    error, made = packaged(tmp_path, f'echo "error: {words}" >&2; exit 101', verify=True)
+    assert str(error) == f"cargo:a could not be packaged: {reason}"
+    assert ["--config" in call for call in made] == calls
+
+
+def test_a_mirror_has_one_address_to_the_end_of_the_run(tmp_path: Path) -> None:
+    """Cargo compiles again whatever comes from another one."""
+
+    async def use(indexes: Indexes) -> None:
+        async with make_cargo(tmp_path) as cargo:
+            opening = [cargo.open_mirror(indexes, [CORP], CORP) for _ in range(2)]
+            first, second = await asyncio.gather(*opening)
+            assert first is second
+            assert first is not None
+            assert (await told(first, "de/mo/demo", CORP)).status_code == 200
+
+    using(tmp_path, use)
+
+
+@pytest.mark.parametrize(
+    ("known", "version", "mirrored", "may_have"),
+    [
+        ("built", "1.1.0", True, True),
+        ("built", "1.1.0", False, False),
+        ("published", "1.0.0", False, True),
+        ("published", "1.1.0", True, False),
+        ("published", "1.1.0", False, False),
+        ("absent", "1.1.0", True, False),
+        ("unknown", "1.1.0", True, True),
+        ("unknown", "1.1.0", False, True),
+        ("broken", "1.1.0", False, True),
+    ],
+)
+def test_what_cargo_does_not_find_or_only_an_earlier_version_is_known(
+    tmp_path: Path, known: str, version: str, *, mirrored: bool, may_have: bool
+) -> None:
+    """R18: with an earlier one, it would make other bytes."""
+    line = json.dumps({"name": "demo", "vers": "1.0.0", "cksum": "ab" * 32}).encode()
+    pages = {"built": None, "published": line, "absent": None, "broken": b"["}
+    url = "https://corp.example/index/de/mo/demo"
+
+    async def use(indexes: Indexes) -> bool:
+        if known == "built":
+            indexes.built["de/mo/demo"] = {"vers": "1.1.0"}
+        return indexes.may_have("demo", version, mirrored=mirrored)
+
+    seen = {url: pages[known]} if known in pages else {}
+    destination = Destination(index="https://corp.example/index/")
+    assert using(tmp_path, use, seen=seen, destination=destination) == may_have
+
+
+def test_a_linked_registry_is_read_and_cleaned(tmp_path: Path) -> None:
+    """R52: a link of the user's own to a cache."""
+    (tmp_path / "cache of CI" / "cache" / "index.crates.io-1").mkdir(parents=True)
+    (tmp_path / "registry").symlink_to(tmp_path / "cache of CI")
+    crate = tmp_path / "cache of CI" / "cache" / "index.crates.io-1" / "demo-1.0.0.crate"
+    crate.write_bytes(b"downloaded")
+    taken = snapshot({"CARGO_HOME": str(tmp_path)})
+    services = replace(fakes.services(fakes.config(tmp_path), None), environment=taken.environment)
+    found = Indexes.of(
+        *(CargoConfig(registries={}), services),
+        seen={},
+        destination=Destination(),
+        members=(),
+        downloads=True,
+    )
+    checksum = hashlib.sha256(b"downloaded").hexdigest()
+    assert found.read_crate("demo", "1.0.0", checksum) == b"downloaded"
+    assert found.read_crate("demo", "1.0.0", "ab" * 32) is None
+    assert replace(found, registry=tmp_path / "registry").read_crate("demo", "1.0.0", "") is None
 
 
 def test_what_a_mirror_cannot_hold_is_packaged_without_one(tmp_path: Path) -> None:
@@ -484,7 +588,7 @@ def test_what_was_packaged_is_shown_beside_what_there_is(tmp_path: Path) -> None
     async def use(indexes: Indexes) -> None:
         made = Artifact(path=tmp_path / "a.crate", size=1, digests={"sha256": "ab" * 32})
         indexes.add_packaged(ours, made)
-        mirror = indexes.mirror([CORP], home=CORP)
+        mirror = indexes.make_mirror([CORP], home=CORP)
         assert mirror is not None
         async with mirror:
             line = (await told(mirror, "de/mo/demo", CORP)).json()
@@ -497,7 +601,7 @@ def test_what_was_packaged_is_shown_beside_what_there_is(tmp_path: Path) -> None
         page = f"{CORP.removeprefix('sparse+')}/de/mo/demo"
         for body in (b"".join(json.dumps(each).encode() + b"\n" for each in there), b"{"):
             seen[page] = body
-            mirror = indexes.mirror([CORP], home=CORP)
+            mirror = indexes.make_mirror([CORP], home=CORP)
             assert mirror is not None
             async with mirror:
                 text = (await told(mirror, "de/mo/demo", CORP)).text
@@ -511,7 +615,7 @@ def test_what_was_packaged_is_shown_beside_what_there_is(tmp_path: Path) -> None
         is_config = request.url.path.endswith("/config.json")
         return httpx.Response(200, json=OPEN) if is_config else absent()
 
-    using(tmp_path, use, answer, seen=seen)
+    using(tmp_path, use, answer, seen=seen, members=frozenset({"de/mo/demo"}))
 
 
 def test_what_needs_a_crate_that_could_not_be_packaged_is_not_tried(tmp_path: Path) -> None:
@@ -530,8 +634,11 @@ def test_what_needs_a_crate_that_could_not_be_packaged_is_not_tried(tmp_path: Pa
     (tmp_path / "cargo").write_text("")
     (tmp_path / "cargo").chmod(0o755)
 
-    async def main() -> Mapping[str, object]:
-        async with Processes(environment={"PATH": str(tmp_path)}) as processes:
+    async def use(indexes: Indexes) -> Mapping[str, object]:
+        async with (
+            Processes(environment={"PATH": str(tmp_path)}) as processes,
+            make_cargo(tmp_path) as ecosystem,
+        ):
             packager = Packager(
                 processes=processes,
                 crates=crates,
@@ -539,11 +646,13 @@ def test_what_needs_a_crate_that_could_not_be_packaged_is_not_tried(tmp_path: Pa
                 scratch=tmp_path / "scratch",
                 logs=fakes.logs(tmp_path),
                 environment={},
+                indexes=indexes,
+                open_mirror=partial(ecosystem.open_mirror, indexes),
                 lost={"c": BuildFailed("cargo:c: no", hint="Read the log.")},
             )
             return await packager.package({"a": tmp_path / "built"})
 
-    error = asyncio.run(main())["a"]
+    error = using(tmp_path, use)["a"]
     assert isinstance(error, BuildFailed)
     assert str(error) == ("cargo:a could not be packaged: c, which it needs, could not be packaged")
     assert error.hint == "Read the log."
@@ -555,22 +664,28 @@ def needing(name: str, *needs: str) -> Package:
     return replace(made, id=PackageId("cargo", name), dependencies=dependencies)
 
 
-def test_what_needs_nothing_is_packaged_first_and_ever_more_after_it() -> None:
+def test_the_crates_of_a_call_need_none_of_the_others() -> None:
+    """As far as few calls allow it."""
+    levels = [[f"{level}{letter}" for letter in "abc"] for level in range(4)]
+    needs = [[], *levels]
+    diamond = [
+        needing(name, *below) for level, below in zip(levels, needs, strict=False) for name in level
+    ]
+    assert chunks_of(diamond) == levels
     chain = [needing("c0"), *(needing(f"c{n}", f"c{n - 1}") for n in range(1, 20))]
     lone = needing("lone", "elsewhere")
-    chunks = chunks_of([*chain, lone])
-    assert chunks == [
+    assert chunks_of([*chain, lone]) == [
         ["c0", "lone"],
-        [f"c{n}" for n in range(1, 5)],
-        [f"c{n}" for n in range(5, 13)],
-        [f"c{n}" for n in range(13, 20)],
+        *([f"c{n}", f"c{n + 1}"] for n in range(1, 19, 2)),
+        ["c19"],
     ]
     wide = [needing(f"w{n}") for n in range(60)]
-    assert [len(chunk) for chunk in chunks_of(wide)] == [16, 32, 12]
+    above = [needing(f"x{n}", "w59") for n in range(30)]
+    assert [len(chunk) for chunk in chunks_of([*wide, *above])] == [16, 32, 12, 30]
     assert chunks_of([needing("one")]) == [["one"]]
     assert chunks_of([]) == []
-    ring = [needing("a", "b"), needing("b", "a")]
-    assert chunks_of(ring) == [["a", "b"]]
+    # What is on a circle waits for the registry, one crate after the other.
+    assert chunks_of([needing("a", "b"), needing("b", "a")]) == [["a"], ["b"]]
 
 
 def chunks_of(packages: Sequence[Package]) -> list[list[str]]:
@@ -589,7 +704,7 @@ def test_a_cargo_that_compiles_gets_what_this_run_made_and_is_sent_on_for_the_re
 
     async def use(indexes: Indexes) -> None:
         indexes.add_packaged(made, artifact)
-        mirror = indexes.mirror([], downloads=True)
+        mirror = indexes.make_mirror([])
         assert mirror is not None
         async with mirror, http_client() as http:
             address = mirror.address("").removeprefix("sparse+")
@@ -608,7 +723,7 @@ def test_a_cargo_that_compiles_gets_what_this_run_made_and_is_sent_on_for_the_re
             elsewhere = await http.get(f"{address[:-2]}9/-/demo/1.0.0/{checksum}")
             assert elsewhere.status_code == 404
 
-    using(tmp_path, use)
+    using(tmp_path, use, downloads=True)
 
 
 def test_a_broken_line_of_a_destination_is_trouble(tmp_path: Path) -> None:
@@ -618,15 +733,21 @@ def test_a_broken_line_of_a_destination_is_trouble(tmp_path: Path) -> None:
     members = frozenset({"de/mo/demo"})
 
     async def use(indexes: Indexes) -> None:
-        mirror = indexes.mirror([], downloads=True)
+        mirror = indexes.make_mirror([])
         assert mirror is not None
         async with mirror, http_client() as http:
             address = mirror.address("").removeprefix("sparse+")
             answer = await http.get(f"{address}-/demo/1.0.0/{'ab' * 32}")
-            assert answer.status_code == 502
+            assert answer.status_code == 400
             assert mirror.trouble.startswith(f"{index}de/mo/demo: ")
 
-    using(tmp_path, use, seen=seen, destination=Destination(index=index), members=members)
+    using(
+        *(tmp_path, use),
+        seen=seen,
+        destination=Destination(index=index),
+        members=members,
+        downloads=True,
+    )
 
 
 @pytest.mark.parametrize(

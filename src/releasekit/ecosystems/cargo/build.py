@@ -26,7 +26,7 @@ from releasekit.text.bounds import parse_toml
 from releasekit.text.cause import find_cause
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.ecosystems.cargo.discover import Crate
@@ -43,7 +43,9 @@ _READ_BYTES: Final = 256 * 1024
 _READ_LINES: Final = 10_000
 # Thirty times the lock file of the largest workspaces.
 _MAX_LOCK_BYTES: Final = 16 * 1024 * 1024
-# Cargo reads the whole workspace for each call, so each has twice as many as the one before.
+# Cargo reads the whole workspace for each call. So small levels are joined until a call has an
+# sixteenth of all crates where there are more than so many, and the most that a call has doubles.
+FEW_CALLS: Final = 16
 MOST_IN_FIRST: Final = 16
 
 # How cargo names the package at work, and those that it cannot find.
@@ -85,10 +87,12 @@ VERIFY_OFF: Final = (
 
 class CrateBatch(Struct):
     """Crates of one workspace that are being packaged: `wanted` are to be published; `beside` are
-    packaged with them, because those need them and cargo finds them in no registry.
+    packaged with them, because those need them and cargo finds them in no registry. `is_mirrored`
+    until a mirror was of no use.
     """
 
     wanted: list[str]
+    is_mirrored: bool = True
     beside: set[str] = field(default_factory=set)
     failed: dict[str, BuildFailed] = field(default_factory=dict)
     calls: int = 0
@@ -101,8 +105,10 @@ class CrateBatch(Struct):
 
 class Packager(Struct, frozen=True, kw_only=True):
     """What the calls of a run share. `crates` are all members; `edges` what each of them needs
-    among the others; `stand_in` is the index of what stands in for crates.io; `indexes` are those
-    that can be mirrored. `lost` are the crates that other calls could not package.
+    among the others; `whole` are those of one workspace that this run builds, which one call
+    packages where it has no mirror, and `kept` says where the files of members lie that earlier
+    runs have built. `packaged` are the SHA-256 of crates that other calls packaged beside theirs,
+    and `lost` are those that they could not package.
     """
 
     processes: Processes
@@ -111,21 +117,40 @@ class Packager(Struct, frozen=True, kw_only=True):
     scratch: Path
     logs: Logs
     environment: Mapping[str, str]
-    stand_in: str = ""
-    indexes: Indexes | None = None
+    indexes: Indexes
+    open_mirror: Callable[[Iterable[str], str], Awaitable[Mirror | None]]
     verify: bool = False
+    whole: Collection[str] = ()
+    kept: Mapping[str, Path] = field(default_factory=dict)
+    packaged: dict[str, str] = field(default_factory=dict)
     lost: dict[str, BuildFailed] = field(default_factory=dict)
 
     async def package(self, directories: Mapping[str, Path]) -> dict[str, Built]:
         """The crates of one workspace, each into the directory of its name."""
         names = list(directories)
-        batch = CrateBatch(names)
+        batch = CrateBatch([name for name in names if name not in self.packaged])
         if self.processes.which("cargo") is None:
             error = BuildFailed(
                 "cargo is not on PATH", hint=TOOL.install, problem=Problem.BUILD_TOOL
             )
             return dict.fromkeys(names, error)
+        if batch.wanted:
+            await self._package(batch)
+        # Those that cargo itself complained of, other than for the lack of another crate.
+        self.lost.update(
+            (name, error)
+            for name, error in batch.failed.items()
+            if error.log and not error.premature
+        )
+        built: dict[str, Built] = {**batch.failed}
         for name in names:
+            if name not in built:
+                crate, directory = self.crates[name], directories[name]
+                built[name] = await asyncio.to_thread(self._collect, crate, directory)
+        return built
+
+    async def _package(self, batch: CrateBatch) -> None:
+        for name in batch.wanted:
             if culprits := sorted(self.lost.keys() & self._closure(name)):
                 batch.failed[name] = BuildFailed(
                     f"cargo:{name} could not be packaged: {culprits[0]}, which it needs, could not "
@@ -143,89 +168,93 @@ class Packager(Struct, frozen=True, kw_only=True):
                     hint=error.hint,
                 )
         try:
-            lock = await asyncio.to_thread(_read, self.crates[names[0]].lock_file)
-            async with self._mirror(batch, lock) as mirror:
-                while batch.left and not await self._try_to_package(batch, mirror):
-                    batch.calls += 1
+            lock = await asyncio.to_thread(_read, self.crates[batch.wanted[0]].lock_file)
         except OSError as error:
             for name in batch.left:
                 batch.failed[name] = BuildFailed(
                     f"cargo:{name} could not be packaged: {describe_os_error(error)}",
                     hint="Its workspace needs a Cargo.lock that is a regular file, or none.",
                 )
-        # Those that cargo itself complained of, other than for the lack of another crate.
-        self.lost.update(
-            (name, error)
-            for name, error in batch.failed.items()
-            if error.log and not error.premature
-        )
-        built: dict[str, Built] = dict(batch.failed)
-        for name in batch.left:
-            built[name] = await asyncio.to_thread(
-                self._collect, self.crates[name], directories[name]
-            )
-        return built
-
-    @contextlib.asynccontextmanager
-    async def _mirror(self, batch: CrateBatch, lock: bytes) -> AsyncIterator[Mirror | None]:
-        names = reachable(batch.left, lambda name: self.edges.get(name, ()))
-        crates = [self.crates[name] for name in sorted(names)]
-        named, home = _find_indexes(crates), self._find_home(batch)
-        indexes = self.indexes
-        # A cargo that compiles also downloads what it needs, into the directory that it uses
-        # outside of ReleaseKit too, so it reads the registries itself where these have everything.
-        if self.verify and not any(map(self._lacks_member, batch.left)):
-            indexes = None
-        mirror = indexes.mirror(named, home, downloads=self.verify) if indexes else None
-        if mirror is None:
-            yield None
             return
-        needs = {
-            (need.registry, need.name)
-            for crate in crates
-            for need in crate.needs
-            if not need.is_stripped
-        }
-        needs |= await asyncio.to_thread(read_lock_needs, lock, {name for _, name in needs})
-        async with mirror:
-            mirror.fetch(needs)
-            yield mirror
+        mirror = await self._open_mirror(batch, lock)
+        while batch.left and not await self._try_to_package(batch, mirror):
+            batch.calls += 1
+        for name in batch.beside if batch.left else ():
+            if sha256 := await asyncio.to_thread(self._show, name, self.scratch / "package"):
+                self.packaged[name] = sha256
 
-    def _lacks_member(self, name: str) -> bool:
-        """Whether cargo looks for another member on a registry that is not that of this release: it
-        packages what has a path beside it, unless that closes a cycle.
-        """
-        destination = self.indexes.destination if self.indexes else None
-        return destination is not None and any(
-            need.name in self.edges[name]
-            and not need.is_stripped
-            and not destination.is_read_by_cargo(need.registry)
-            and (need.path is None or name in self._closure(need.name))
-            for need in self.crates[name].needs
-        )
+    async def _open_mirror(self, batch: CrateBatch, lock: bytes) -> Mirror | None:
+        """One that fetches ahead what cargo will ask for; None where cargo has to ask itself."""
+        workspace = self._find_workspace(batch)
+        mirror = await self.open_mirror(find_indexes(workspace), self._find_home(workspace))
+        if mirror is not None:
+            needed = reachable(batch.left, lambda name: self.edges.get(name, ()))
+            needs = {
+                (need.registry, need.name)
+                for name in needed
+                for need in self.crates[name].needs
+                if not need.is_stripped
+            }
+            needs |= await asyncio.to_thread(read_lock_needs, lock, {name for _, name in needs})
+            mirror.fetch(needs)
+        return mirror
 
     async def _try_to_package(self, batch: CrateBatch, mirror: Mirror | None) -> bool:
         """Whether cargo packaged everything; if not, changes the batch for the next call."""
-        named = _find_indexes(self.crates[name] for name in (*batch.left, *batch.beside))
-        if mirror is not None and not mirror.trouble and named <= {*mirror.names}:
+        if mirror is not None and batch.is_mirrored and not mirror.trouble:
+            batch.beside |= await asyncio.to_thread(self._find_unseen, batch, mirrored=True)
             log = self._new_log(batch)
             try:
                 await self._call(batch, log, mirror)
             except CommandFailed:
-                # Without the mirror, cargo would only miss the other members.
-                if self.verify and not mirror.trouble:
-                    self._learn(batch, log)
+                if not mirror.trouble and self._learn(batch, log, mirrored=True):
                     return False
-                # The next call asks the registry itself, and reports what is wrong.
             else:
                 return True
+        # Cargo asks the registry itself, and says what is wrong. Nor does it find there what is to
+        # be uploaded, so it packages everything in one call, as without ReleaseKit.
+        batch.is_mirrored = False
+        batch.beside |= await asyncio.to_thread(self._find_unseen, batch, mirrored=False)
+        batch.beside |= self._find_whole(batch)
         log = self._new_log(batch)
         try:
             await self._call(batch, log)
         except CommandFailed:
-            self._learn(batch, log)
-            return False
+            return not self._learn(batch, log)
         return True
+
+    def _find_whole(self, batch: CrateBatch) -> set[str]:
+        """What one call may package as well: all but what needs a crate that could not be."""
+        return {
+            name
+            for name in self.whole
+            if name not in self.packaged
+            and name not in batch.left
+            and batch.failed.keys().isdisjoint({name, *self._closure(name)})
+        }
+
+    def _find_unseen(self, batch: CrateBatch, *, mirrored: bool) -> set[str]:
+        """Other members of the workspace that cargo would not find, or only as an earlier version:
+        it packages them beside those that need them. Not those on a circle: cargo cannot.
+        """
+        workspace = {crate.name for crate in self._find_workspace(batch)}
+        needed = reachable(batch.left, lambda name: self.edges.get(name, ())) & workspace
+        unseen = {
+            name
+            for name in needed.difference(batch.left)
+            if name not in self._closure(name)
+            and not self.indexes.may_have(name, self.crates[name].version, mirrored=mirrored)
+        }
+        if mirrored:
+            unseen -= {
+                name for name in unseen & self.kept.keys() if self._show(name, self.kept[name])
+            }
+        return unseen
+
+    def _find_workspace(self, batch: CrateBatch) -> list[Crate]:
+        """The members of the cargo workspace whose crates are packaged."""
+        top = self.crates[batch.wanted[0]].workspace
+        return [crate for crate in self.crates.values() if crate.workspace == top]
 
     def _new_log(self, batch: CrateBatch) -> Log:
         log = self.logs.fresh("build", PackageId("cargo", batch.wanted[0]), call=batch.logs)
@@ -240,51 +269,58 @@ class Packager(Struct, frozen=True, kw_only=True):
         # The index that in-repo dependencies belong to: the one that manifests name for them. Where
         # another registry stands in for crates.io, cargo has to be told of it.
         # https://github.com/rust-lang/cargo/blob/master/src/cargo/ops/registry/mod.rs
-        home = self._find_home(batch)
+        home = self._find_home(self._find_workspace(batch))
         if mirror is not None:
             argv += ["--index", mirror.address(home), *mirror.arguments()]
-        elif index := home or self.stand_in:
+        elif index := home or self.indexes.stand_in:
             argv += ["--index", index]
         for name in sorted({*batch.left, *batch.beside}):
             argv += ["--package", name]
         env = {**self.environment, **(mirror.environment if mirror else {})}
         await self.processes.run(argv, cwd=crate.workspace, env=env, log=log.path)
 
-    def _find_home(self, batch: CrateBatch) -> str:
+    def _find_home(self, crates: Iterable[Crate]) -> str:
         """The index that manifests name for the packaged crates, empty for crates.io."""
         return min(
             (
                 need.registry
-                for name in (*batch.left, *batch.beside)
-                for need in self.crates[name].needs
-                if need.name in self.edges.get(name, ()) and need.registry
+                for crate in crates
+                for need in crate.needs
+                if need.name in self.edges.get(crate.name, ()) and need.registry
             ),
             default="",
         )
 
-    def _learn(self, batch: CrateBatch, log: Log) -> None:
-        """Takes out of the batch what broke this call, or takes in the crates that it lacked."""
+    def _learn(self, batch: CrateBatch, log: Log, *, mirrored: bool = False) -> bool:
+        """Takes out of the batch what broke this call, or takes in the crates that it lacked. False
+        where a call with a mirror may have failed for other reasons than its crates: it may be
+        offline, or find no room for what it downloads.
+        """
         tail = last_lines(log.path, most=_READ_LINES, max_bytes=_READ_BYTES)
         text = "\n".join(tail)
         members = {*batch.left, *batch.beside}
         if missing := self._find_missing(text) - members:
             for name in missing:
                 batch.beside |= {name, *self._closure(name)} - set(batch.left)
-            return
+            return True
         culprit = self._find_culprit(text)
         words = extract_error(tail)
         if words == _UNVERIFIED:
             words = f"{_NOT_COMPILED}{find_cause(tail) or 'rustc names no error'}"
+        elif mirrored:
+            return False
         # After so many calls that each lost another crate, no single crate is to blame.
         if culprit not in members or batch.calls >= MAX_CALLS:
             for name in batch.left:
                 batch.failed[name] = self._make_failure(name, words, log, tail)
-            return
+            return True
         broken = [culprit, *self._find_lacking_the_same(culprit, text, batch)]
         for name in broken:
             batch.failed[name] = self._make_failure(name, words.partition(_ASKED_BY)[0], log, tail)
         absent = {culprit} & batch.beside
-        batch.beside -= absent
+        batch.beside -= {
+            name for name in batch.beside if not {name, *self._closure(name)}.isdisjoint(broken)
+        }
         for name in batch.left:
             closure = self._closure(name)
             needed = next((each for each in broken if each in closure), None)
@@ -294,6 +330,7 @@ class Packager(Struct, frozen=True, kw_only=True):
                 batch.failed[name] = self._make_failure(
                     name, reason, log, absent=absent & {needed}, blamed=needed
                 )
+        return True
 
     def _find_lacking_the_same(self, culprit: str, text: str, batch: CrateBatch) -> list[str]:
         """Those that need what cargo does not find for the culprit: it names only one at a time."""
@@ -358,18 +395,35 @@ class Packager(Struct, frozen=True, kw_only=True):
         try:
             with staged(directory) as partial:
                 copy_new(self.scratch / "package" / filename, partial / filename)
-                with durable.reading(partial / filename) as file:
-                    packed = crate_file.read_crate(file, crate.name, crate.version)
+                packed = self._read_packaged(partial / filename, crate)
         except (PackageError, OSError) as error:
             return BuildFailed(f"cargo:{crate.name} could not be packaged: {error}")
         # The only digest in cargo's indexes.
         artifact = digested(directory / filename, "sha256")
-        if self.indexes is not None:
-            self.indexes.add_packaged(packed, artifact)
+        self.indexes.add_packaged(packed, artifact)
         return (artifact,)
 
+    def _read_packaged(self, path: Path, crate: Crate) -> crate_file.CrateFile:
+        """Raises OSError, and PackageError for anything but what cargo has packaged."""
+        with durable.reading(path) as file:
+            packed = crate_file.read_crate(file, crate.name, crate.version)
+        sha256 = digested(path, "sha256").sha256
+        if self.packaged.get(crate.name, sha256) != sha256:
+            raise BuildFailed("a build has changed it since")
+        return packed
 
-def _find_indexes(crates: Iterable[Crate]) -> set[str]:
+    def _show(self, name: str, directory: Path) -> str:
+        """In mirrors, the crate of this name that lies there: its SHA-256, empty for none."""
+        crate = self.crates[name]
+        path = directory / crate_file.filename(crate.name, crate.version)
+        with contextlib.suppress(PackageError, OSError):
+            packed, artifact = self._read_packaged(path, crate), digested(path, "sha256")
+            self.indexes.add_packaged(packed, artifact)
+            return artifact.sha256
+        return ""
+
+
+def find_indexes(crates: Iterable[Crate]) -> set[str]:
     """The indexes that their manifests name."""
     return {need.registry for crate in crates for need in crate.needs if need.registry}
 
@@ -384,20 +438,24 @@ def _read(lock: Path) -> bytes:
 
 def split_into_chunks(packages: Sequence[Package]) -> list[list[Package]]:
     """`packages`, in publish order, in several calls of cargo: the first crates are uploaded while
-    later ones are packaged. What needs none of the others comes first.
+    later ones are packaged. Where possible, no crate needs another of its own call: cargo would
+    compile that one twice, once from this call, and once from the mirror for a later one.
     """
-    ids = {package.id for package in packages}
-    first: list[Package] = []
-    later: list[Package] = []
+    level: dict[PackageId, int] = {}
     for package in packages:
-        waits = any(need.on in ids for need in package.dependencies)
-        (later if waits else first).append(package)
-    ordered, size = [*first, *later], min(len(first), MOST_IN_FIRST)
-    chunks = []
-    while ordered and size:
-        chunks.append(ordered[:size])
-        ordered, size = ordered[size:], 2 * size
-    return [*chunks, ordered] if ordered else chunks
+        needs = [level[need.on] for need in package.dependencies if need.on in level]
+        level[package.id] = max(needs, default=-1) + 1
+    is_deep = max(level.values(), default=0) >= FEW_CALLS
+    least, most = -(-len(packages) // FEW_CALLS) if is_deep else 1, MOST_IN_FIRST
+    chunks: list[list[Package]] = []
+    chunk: list[Package] = []
+    for package in sorted(packages, key=lambda package: level[package.id]):
+        is_next_level = bool(chunk) and level[chunk[-1].id] < level[package.id]
+        if len(chunk) == most or (is_next_level and len(chunk) >= least):
+            chunks.append(chunk)
+            chunk, most = [], 2 * most
+        chunk.append(package)
+    return [*chunks, chunk] if chunk else chunks
 
 
 def read_lock_needs(lock: bytes, names: Iterable[str]) -> set[tuple[str, str]]:

@@ -149,10 +149,6 @@ class Destination(Struct, frozen=True, kw_only=True):
         """Whether cargo looks here for a dependency on `registry`, empty for crates.io."""
         return with_slash(registry or CRATES_IO) in {with_slash(self.stands_for), self.index}
 
-    def is_read_by_cargo(self, registry: str) -> bool:
-        """Whether cargo finds here what it looks for on `registry`, by its own configuration."""
-        return self.directory is None and self.holds(registry)
-
     @property
     def is_crates_io(self) -> bool:
         return self.index in _KNOWN

@@ -1,4 +1,4 @@
-"""A mirror of sparse indexes on loopback for a cargo that packages: each file is fetched once.
+"""A mirror of sparse indexes on loopback for cargo: each file is fetched once.
 
 Cargo opens its index again for every crate, and requests each file in it again: several round trips
 to the registry for each crate of a workspace, one crate after the other.
@@ -24,6 +24,7 @@ from msgspec import Struct, field
 
 from releasekit.aio import GroupClosed, Resource, uncancellable
 from releasekit.ecosystems.cargo import CRATES_IO_INDEX
+from releasekit.ecosystems.cargo.crate_file import filename
 from releasekit.ecosystems.cargo.destination import CRATES_IO_NAME, SPARSE, cargo_home
 from releasekit.ecosystems.cargo.sparse_index import (
     ABSENT,
@@ -45,7 +46,15 @@ from releasekit.http.origins import require_safe
 from releasekit.text.json_text import MAX_ENTRY_BYTES, parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
+    from collections.abc import (
+        AsyncIterator,
+        Awaitable,
+        Callable,
+        Collection,
+        Iterable,
+        Iterator,
+        Mapping,
+    )
     from pathlib import Path
     from typing import Self
 
@@ -77,28 +86,31 @@ _REASONS: Final = {
     302: "Found",
     304: "Not Modified",
     404: "Not Found",
-    502: "Bad Gateway",
+    400: "Bad Request",
 }
 
 
 class Indexes(Struct, frozen=True, kw_only=True):
-    """What may be mirrored in a run. `crates_io` is the sparse index that cargo reads for
-    crates.io, with a slash at its end, empty where it reads none; `seen` are files that were read
-    in this run, by URL, None for one that is not there; `broken` are indexes that could not be
-    mirrored; `built` are the lines of what this run has packaged, by the path of their file, and
-    `files` these crates, by checksum.
-    `members` are the files of all members: the mirror adds what their `destination` has, which
-    cargo may not read.
+    """What may be mirrored in a run. `registry` is where cargo keeps what it reads; `stand_in` is
+    the index of what stands in for crates.io, as it is written, empty where nothing does;
+    `crates_io` is the sparse index that cargo reads for crates.io, with a slash at its end, empty
+    where it reads none; `seen` are files that were read in this run, by URL, None for one that is
+    not there; `broken` are indexes that could not be mirrored; `built` are the lines of what this
+    run has packaged, by the path of their file, and `files` these crates, by checksum. `members`
+    are the files of all members: the mirror adds what their `destination` has, which cargo may not
+    read. Where cargo `downloads`, it gets crates from the mirror, too.
     """
 
     http: httpx.AsyncClient
     policy: client.RetryPolicy
-    home: Path
+    registry: Path
+    stand_in: str
     crates_io: str
     seen: dict[str, bytes | None]
     environment: Mapping[str, str]
     destination: Destination
     members: frozenset[str]
+    downloads: bool = False
     broken: set[str] = field(default_factory=set)
     built: dict[str, dict[str, Any]] = field(default_factory=dict)
     files: dict[str, Path] = field(default_factory=dict)
@@ -112,30 +124,56 @@ class Indexes(Struct, frozen=True, kw_only=True):
         seen: dict[str, bytes | None],
         destination: Destination,
         members: Iterable[str],
+        downloads: bool,
     ) -> Self:
         """The indexes of cargo's configuration."""
         most = min(services.retries.max_retries, 1)
         return cls(
             http=services.http,
             policy=replace(services.retries, max_retries=most, deadline_s=_PATIENCE_S),
-            home=cargo_home(services.environment).resolve(),
+            # It may be a link to a cache. Later a build could make it one.
+            registry=(cargo_home(services.environment) / "registry").resolve(),
+            stand_in=cargo.stand_in,
             crates_io=_address(cargo.stand_in) if cargo.replaced else CRATES_IO_INDEX,
             seen=seen,
             environment=services.environment,
             destination=destination,
             members=frozenset(map(index_path, members)),
+            downloads=downloads,
         )
+
+    def can_mirror(self, named: Iterable[str]) -> bool:
+        """Whether crates.io, the destination and the indexes that manifests have `named` are sparse
+        and ask for no token, as far as the plan knows: it has read the destination alone.
+        """
+        index = self.destination.index
+        is_read = bool(index) and any(url.startswith(index) for url in self.seen)
+        return bool(self.crates_io) and is_read and all(map(self.destination.holds, named))
+
+    def may_have(self, name: str, version: str, *, mirrored: bool) -> bool:
+        """Whether cargo finds this version of a member in a mirror or, unless this run has packaged
+        it, where it goes to; True where nobody knows. Blocks.
+        """
+        file = index_path(name)
+        if file in self.built:
+            return mirrored
+        if not self.destination.directory and f"{self.destination.index}{file}" not in self.seen:
+            return True
+        with contextlib.suppress(OSError, ValueError):  # cargo explains what is wrong
+            return any(line["vers"] == version for line in self._read_published(file))
+        return True
+
+    def _read_published(self, file: str) -> Iterator[dict[str, Any]]:
+        directory = self.destination.directory
+        seen = self.seen.get(f"{self.destination.index}{file}")
+        page = read_page(directory / file) if directory else seen
+        return parse_lines(page or b"")
 
     def read_lines(self, file: str) -> list[dict[str, Any]]:
         """What the destination has of a member, and what this run has packaged of it. Blocks;
         raises OSError and ValueError for a broken index.
         """
-        page: bytes | None = None
-        if file in self.members:
-            directory = self.destination.directory
-            seen = self.seen.get(f"{self.destination.index}{file}")
-            page = read_page(directory / file) if directory else seen
-        lines = {line["vers"]: line for line in parse_lines(page or b"")}
+        lines = {line["vers"]: line for line in self._read_published(file)}
         if built := self.built.get(file):
             lines[built["vers"]] = built
         return [*lines.values()]
@@ -147,43 +185,44 @@ class Indexes(Struct, frozen=True, kw_only=True):
         self.files[artifact.sha256] = artifact.path
 
     def read_crate(self, name: str, version: str, checksum: str) -> bytes | None:
-        """One that this run has packaged, or that lies in the directory it goes to; None for any
-        other. Blocks.
+        """One that this run has packaged, that lies in the directory it goes to, or that cargo has
+        downloaded before; None for any other. Blocks.
         """
-        path = self.files.get(checksum)
-        if path is None and self.destination.directory and index_path(name) in self.members:
-            path = self.destination.directory / crate_path(name, version)
+        found = []
+        if packaged := self.files.get(checksum):
+            found.append(packaged)
+        if self.destination.directory and index_path(name) in self.members:
+            found.append(self.destination.directory / crate_path(name, version))
         with contextlib.suppress(OSError):
-            data = durable.read_file(path, max_bytes=MAX_FILE_BYTES) if path else b""
-            if data and hashlib.sha256(data).hexdigest() == checksum:
-                return data
+            cache = self.registry / "cache"
+            found += [cache / it / filename(name, version) for it in durable.directories(cache)]
+        for path in found:
+            with contextlib.suppress(OSError):
+                data = durable.read_file(path, max_bytes=MAX_FILE_BYTES)
+                if hashlib.sha256(data).hexdigest() == checksum:
+                    return data
         return None
 
-    def mirror(
-        self, named: Iterable[str], home: str = "", *, downloads: bool = False
-    ) -> Mirror | None:
+    def make_mirror(self, named: Iterable[str], home: str = "") -> Mirror | None:
         """Of crates.io and of the indexes that manifests have `named`; None where one of them
-        cannot be mirrored. What this run has packaged shows in the one named `home`, and cargo gets
-        that from the mirror where it `downloads`.
+        cannot be mirrored. What this run has packaged shows in the one named `home`.
         """
         origins = {"": self.crates_io, **{index: _address(index) for index in named}}
         if not all(origins.values()) or self.broken & {*origins.values()}:
             return None
-        return Mirror(self, origins, home, downloads=downloads)
+        return Mirror(self, origins, home)
 
 
 class Mirror(Resource):
-    """Open while cargo runs. `origins` are the addresses of the indexes, by their names in
-    manifests, empty for crates.io. `trouble` says what could not be fetched; what cargo reports
-    then is not to be trusted.
+    """`origins` are the addresses of the indexes, by their names in manifests, empty for crates.io.
+    `trouble` says what could not be fetched: what cargo reports then is not to be trusted. Cargo
+    gets status 400 for it, since it would try anything from 500 on again.
     """
 
-    def __init__(
-        self, indexes: Indexes, origins: Mapping[str, str], home: str, *, downloads: bool
-    ) -> None:
+    def __init__(self, indexes: Indexes, origins: Mapping[str, str], home: str) -> None:
         super().__init__()
         self.trouble = ""
-        self._downloads = downloads
+        self._downloads = indexes.downloads
         self._home = origins.get(home)
         self._indexes = indexes
         self._names = origins
@@ -229,9 +268,9 @@ class Mirror(Resource):
 
     @property
     def environment(self) -> dict[str, str]:
-        """Loopback needs no proxy, and cargo does not retry what fails here."""
+        """Loopback needs no proxy."""
         # https://curl.se/libcurl/c/CURLOPT_NOPROXY.html: the one in lower case comes first.
-        found = {} if self._downloads else {"CARGO_NET_RETRY": "0"}
+        found = {}
         for name in ("no_proxy", "NO_PROXY"):
             given = self._indexes.environment.get(name)
             found[name] = f"{given},{HOST}" if given else HOST
@@ -256,9 +295,10 @@ class Mirror(Resource):
             self.trouble = (
                 f"{origin}: cargo or a build script asks for more than {_MOST_FILES:,} files"
             )
-            return 502, b""
+            return 400, b""
         status, body = await asyncio.shield(self._start_fetch(url))
-        if origin != self._home or status == 502:
+        is_ours = origin == self._home and found["file"] in self._indexes.members
+        if not is_ours or status == 400:
             return status, body
         return await asyncio.to_thread(self._merge_lines, status, body, found["file"])
 
@@ -268,11 +308,10 @@ class Mirror(Resource):
         if int(number) >= len(self._origins):
             return 404, b""
         origin = self._origins[int(number)]
+        data = await asyncio.to_thread(self._indexes.read_crate, name, version, checksum)
+        if data is not None:
+            return 200, data
         if origin == self._home:
-            read = self._indexes.read_crate
-            data = await asyncio.to_thread(read, name, version, checksum)
-            if data is not None:
-                return 200, data
             destination = self._indexes.destination
             file = index_path(name)
             if file in self._indexes.members and not destination.directory:
@@ -280,7 +319,7 @@ class Mirror(Resource):
                     lines = await asyncio.to_thread(self._indexes.read_lines, file)
                 except (OSError, ValueError) as error:
                     self.trouble = f"{destination.index}{file}: {error}"
-                    return 502, b""
+                    return 400, b""
                 ours = any(line["cksum"] == checksum for line in lines)
                 origin = destination.index if ours else origin
         _ = await asyncio.shield(self._start_fetch(f"{origin}{_CONFIG}"))
@@ -292,7 +331,7 @@ class Mirror(Resource):
             return 302, str(require_safe(address, name=f"{origin}{_CONFIG}: dl")).encode()
         except (ValueError, ConfigError, httpx.InvalidURL) as error:
             self.trouble = f"{origin}{_CONFIG}: {error}"
-            return 502, b""
+            return 400, b""
 
     def _merge_lines(self, status: int, body: bytes, file: str) -> tuple[int, bytes]:
         """As cargo does with what it packages: our line replaces that of the registry.
@@ -325,7 +364,7 @@ class Mirror(Resource):
         except (PackageError, ValueError) as error:
             self.trouble = f"{url}: {error}"
             self._indexes.broken.update(it for it in self._origins if url.startswith(it))
-            return 502, b""
+            return 400, b""
         return (404, b"") if body is None else (200, body)
 
     async def _read(self, url: str) -> bytes | None:
@@ -364,7 +403,7 @@ class Mirror(Resource):
 
     def _clean(self) -> None:
         """Cargo keeps a copy of what it reads, in a directory named after this server."""
-        registry = self._indexes.home / "registry"
+        registry = self._indexes.registry
         for name in durable.directories(registry / "index"):
             if not name.startswith(f"{HOST}-"):
                 continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
@@ -11,7 +12,7 @@ from msgspec import Struct, field
 from releasekit.aio import Resource
 from releasekit.config.shards import Shard
 from releasekit.ecosystems.cargo import CRATES_IO_INDEX, TOOL, discover, requirements, roots
-from releasekit.ecosystems.cargo.build import Packager, split_into_chunks
+from releasekit.ecosystems.cargo.build import Packager, find_indexes, split_into_chunks
 from releasekit.ecosystems.cargo.composition import CargoComposition
 from releasekit.ecosystems.cargo.crate_file import PrebuiltCrates
 from releasekit.ecosystems.cargo.destination import (
@@ -20,7 +21,7 @@ from releasekit.ecosystems.cargo.destination import (
     CargoConfig,
     find_destination,
 )
-from releasekit.ecosystems.cargo.mirror import Indexes
+from releasekit.ecosystems.cargo.mirror import Indexes, Mirror
 from releasekit.ecosystems.cargo.registry import SparseRegistry
 from releasekit.ecosystems.cargo.sparse_index import SparseDirectory
 from releasekit.ecosystems.cargo.versioning import CargoVersioning
@@ -188,6 +189,22 @@ class CargoTarget(Target):
         is_new = self._index is not None and self._index.is_new(PackageId(discover.ECOSYSTEM, name))
         return refusal.is_raised and not is_new
 
+    def list_pinned(
+        self, packages: Sequence[Package], sent: Sequence[Package], /
+    ) -> Sequence[Package]:
+        """All of their cargo workspace; a crate that waits for the registry is packaged alone."""
+        crates, alone = self._found.crates, discover.find_alone(self._found.packages)
+        if packages[0].id.name in alone:
+            return packages
+        top = crates[packages[0].id.name].workspace
+        beside = {
+            package.id
+            for package in sent
+            if package.id.name not in alone and crates[package.id.name].workspace == top
+        }
+        beside.update(package.id for package in packages)
+        return [package for package in self._found.packages if package.id in beside]
+
     def list_rewritten(self, packages: Sequence[Package], /) -> Collection[Path]:
         """Cargo updates a lock file that is behind the manifests, and makes none."""
         crates = [self._found.crates[package.id.name] for package in packages]
@@ -241,6 +258,8 @@ class Cargo(Resource):
         self.seen = seen
         self._scratch: Path | None = None
         self._indexes: Indexes | None = None
+        self._mirrors: dict[tuple[frozenset[str], str], Mirror] = {}
+        self._opening = asyncio.Lock()
 
     async def discover(self, root: Path) -> CargoWorkspace:
         found: list[Crate] = []
@@ -254,17 +273,37 @@ class Cargo(Resource):
         packages = await asyncio.to_thread(discover.make_packages, crates, self.destination, twins)
         return CargoWorkspace(packages=packages, crates=crates, root=root, cargo=self)
 
-    def indexes(self, cargo_config: CargoConfig, members: Iterable[str]) -> Indexes | None:
-        """What may be mirrored."""
+    def read_indexes(self, root: Path, members: Iterable[str]) -> Indexes:
+        """What may be mirrored, read at the first call. Raises ConfigError for an invalid
+        configuration of cargo.
+        """
         if self._indexes is None:
+            services = self.services
             self._indexes = Indexes.of(
-                cargo_config,
-                self.services,
+                CargoConfig.from_files(root, services.environment, services.processes.sandbox),
+                services,
                 seen=self.seen,
                 destination=self.destination,
                 members=members,
+                downloads=self.options.verify,
             )
         return self._indexes
+
+    async def open_mirror(self, indexes: Indexes, named: Iterable[str], home: str) -> Mirror | None:
+        """As `make_mirror`, and open to the end of the run: cargo would compile again what comes
+        from another address. None where it cannot be opened.
+        """
+        async with self._opening:
+            made = indexes.make_mirror(named, home)
+            if made is None:
+                return None
+            key = (frozenset(made.names), home)
+            if key not in self._mirrors:
+                try:
+                    self._mirrors[key] = await self.group.enter(made)
+                except OSError:
+                    return None
+            return self._mirrors[key]
 
     async def scratch(self) -> Path:
         """Where cargo may write, made at the first call."""
@@ -274,14 +313,17 @@ class Cargo(Resource):
 
 
 class CargoWorkspace(Struct, frozen=True, kw_only=True):
-    """Implements `interface.Workspace`; `crates` are all crates by name, and `lost` those that
-    could not be packaged, of those that wait for no registry.
+    """Implements `interface.Workspace`; `crates` are all crates by name. `whole` says which crates
+    one call packages with each that is built, where there is no mirror. Of those that wait for no
+    registry, `packaged` were packaged beside others, and `lost` could not be packaged.
     """
 
     packages: tuple[Package, ...]
     crates: Mapping[str, Crate]
     root: Path
     cargo: Cargo
+    whole: dict[str, Sequence[str]] = field(default_factory=dict)
+    packaged: dict[str, str] = field(default_factory=dict)
     lost: dict[str, BuildFailed] = field(default_factory=dict)
 
     def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
@@ -309,8 +351,8 @@ class CargoWorkspace(Struct, frozen=True, kw_only=True):
         return requirements.pin(manifest, versions, self.cargo.pin, shared=shared, binds=binds)
 
     def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
-        """A few batches for each cargo workspace whose crates go to a public index, else one, and
-        one for each package that is packaged alone.
+        """A few batches for each cargo workspace, or one where nobody knows whether cargo can be
+        shown what earlier ones packaged. Crates that have to wait are batches of their own.
         """
         alone = discover.find_alone(self.packages)
 
@@ -318,15 +360,21 @@ class CargoWorkspace(Struct, frozen=True, kw_only=True):
             name = package.id.name
             return self.crates[name].workspace, name if name in alone else ""
 
-        batches = batched(packages, together)
-        if self.cargo.options.verify or not self.cargo.seen:
-            return batches
-        return [chunk for batch in batches for chunk in split_into_chunks(batch)]
+        indexes = self.cargo.read_indexes(self.root, self.crates)
+        batches = []
+        for batch in batched(packages, together):
+            top = self.crates[batch[0].id.name].workspace
+            members = [crate for crate in self.crates.values() if crate.workspace == top]
+            names = [package.id.name for package in batch if not package.prebuilt]
+            self.whole.update(dict.fromkeys(names, names))
+            can_mirror = indexes.can_mirror(find_indexes(members))
+            batches += split_into_chunks(batch) if can_mirror else [batch]
+        return batches
 
     async def build(self, packages: Sequence[Package], into: Into) -> Mapping[PackageId, Built]:
         cargo, processes = self.cargo, self.cargo.services.processes
-        cargo_config = CargoConfig.from_files(self.root, processes.environment, processes.sandbox)
         is_alone = packages[0].id.name in discover.find_alone(self.packages)
+        indexes = cargo.read_indexes(self.root, self.crates)
         packager = Packager(
             processes=processes,
             crates=self.crates,
@@ -337,9 +385,12 @@ class CargoWorkspace(Struct, frozen=True, kw_only=True):
             scratch=await cargo.scratch(),
             logs=cargo.services.logs,
             environment={**processes.passing(cargo.options.pass_env), **_TERMINAL},
-            stand_in=cargo_config.stand_in,
-            indexes=cargo.indexes(cargo_config, self.crates),
+            indexes=indexes,
+            open_mirror=partial(cargo.open_mirror, indexes),
             verify=cargo.options.verify,
+            whole=() if is_alone else self.whole.get(packages[0].id.name, ()),
+            kept={package.id.name: into(package) for package in self.packages},
+            packaged={} if is_alone else self.packaged,
             lost={} if is_alone else self.lost,
         )
         directories = {package.id.name: into(package) for package in packages}
