@@ -92,6 +92,11 @@ class Phases(Struct, kw_only=True, eq=False, dict=True):
         self._uploads = Uploads(self.journal, self.events, self.config.task_timeout)
         # Which packages go along with an upload is decided, and done, one upload at a time.
         self._turns = {name: asyncio.Lock() for name in self.targets}
+        sent = [planned.package for planned in self.plan.packages if planned.action in SENT]
+        self._sent = {
+            name: [package for package in sent if package.id.ecosystem == name]
+            for name in self.targets
+        }
         # What several packages inherit from is pinned, and given back, by one build at a time.
         self._inherited = {
             path: asyncio.Lock()
@@ -115,8 +120,7 @@ class Phases(Struct, kw_only=True, eq=False, dict=True):
         if config.is_uploading:
             absent = [self.runs[on] for on in batch.absent & self.runs.keys()]
             block_on_staged(runs, absent, mode="never")
-        sent = [each.package for each in self.plan.packages if each.action in SENT]
-        pinned = target.list_pinned(packages, [each for each in sent if each.id.ecosystem == name])
+        pinned = target.list_pinned(packages, self._sent[name])
         async with self._take_manifests(pinned):
             try:
                 pins = make_pins(target.workspace, pinned, self.plan.versions[name])

@@ -536,7 +536,7 @@ def test_what_cargo_does_not_find_or_only_an_earlier_version_is_known(
     assert using(tmp_path, use, seen=seen, destination=destination) == may_have
 
 
-def test_a_linked_registry_is_read_and_cleaned(tmp_path: Path) -> None:
+def test_a_linked_registry_is_where_its_link_leads(tmp_path: Path) -> None:
     """R52: a link of the user's own to a cache."""
     (tmp_path / "cache of CI" / "cache" / "index.crates.io-1").mkdir(parents=True)
     (tmp_path / "registry").symlink_to(tmp_path / "cache of CI")
@@ -551,6 +551,7 @@ def test_a_linked_registry_is_read_and_cleaned(tmp_path: Path) -> None:
         members=(),
         downloads=True,
     )
+    assert found.registry == tmp_path / "cache of CI"
     checksum = hashlib.sha256(b"downloaded").hexdigest()
     assert found.read_crate("demo", "1.0.0", checksum) == b"downloaded"
     assert found.read_crate("demo", "1.0.0", "ab" * 32) is None

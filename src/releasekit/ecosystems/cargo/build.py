@@ -43,7 +43,7 @@ _READ_BYTES: Final = 256 * 1024
 _READ_LINES: Final = 10_000
 # Thirty times the lock file of the largest workspaces.
 _MAX_LOCK_BYTES: Final = 16 * 1024 * 1024
-# Cargo reads the whole workspace for each call. So small levels are joined until a call has an
+# Cargo reads the whole workspace for each call. So small levels are joined until a call has a
 # sixteenth of all crates where there are more than so many, and the most that a call has doubles.
 FEW_CALLS: Final = 16
 MOST_IN_FIRST: Final = 16
@@ -185,7 +185,7 @@ class Packager(Struct, frozen=True, kw_only=True):
 
     async def _open_mirror(self, batch: CrateBatch, lock: bytes) -> Mirror | None:
         """One that fetches ahead what cargo will ask for; None where cargo has to ask itself."""
-        workspace = self._find_workspace(batch)
+        workspace = find_members(self.crates, batch.wanted[0])
         mirror = await self.open_mirror(find_indexes(workspace), self._find_home(workspace))
         if mirror is not None:
             needed = reachable(batch.left, lambda name: self.edges.get(name, ()))
@@ -220,7 +220,8 @@ class Packager(Struct, frozen=True, kw_only=True):
         try:
             await self._call(batch, log)
         except CommandFailed:
-            return not self._learn(batch, log)
+            _ = self._learn(batch, log)
+            return False
         return True
 
     def _find_whole(self, batch: CrateBatch) -> set[str]:
@@ -237,7 +238,7 @@ class Packager(Struct, frozen=True, kw_only=True):
         """Other members of the workspace that cargo would not find, or only as an earlier version:
         it packages them beside those that need them. Not those on a circle: cargo cannot.
         """
-        workspace = {crate.name for crate in self._find_workspace(batch)}
+        workspace = {crate.name for crate in find_members(self.crates, batch.wanted[0])}
         needed = reachable(batch.left, lambda name: self.edges.get(name, ())) & workspace
         unseen = {
             name
@@ -250,11 +251,6 @@ class Packager(Struct, frozen=True, kw_only=True):
                 name for name in unseen & self.kept.keys() if self._show(name, self.kept[name])
             }
         return unseen
-
-    def _find_workspace(self, batch: CrateBatch) -> list[Crate]:
-        """The members of the cargo workspace whose crates are packaged."""
-        top = self.crates[batch.wanted[0]].workspace
-        return [crate for crate in self.crates.values() if crate.workspace == top]
 
     def _new_log(self, batch: CrateBatch) -> Log:
         log = self.logs.fresh("build", PackageId("cargo", batch.wanted[0]), call=batch.logs)
@@ -269,7 +265,7 @@ class Packager(Struct, frozen=True, kw_only=True):
         # The index that in-repo dependencies belong to: the one that manifests name for them. Where
         # another registry stands in for crates.io, cargo has to be told of it.
         # https://github.com/rust-lang/cargo/blob/master/src/cargo/ops/registry/mod.rs
-        home = self._find_home(self._find_workspace(batch))
+        home = self._find_home(find_members(self.crates, batch.wanted[0]))
         if mirror is not None:
             argv += ["--index", mirror.address(home), *mirror.arguments()]
         elif index := home or self.indexes.stand_in:
@@ -407,8 +403,8 @@ class Packager(Struct, frozen=True, kw_only=True):
         """Raises OSError, and PackageError for anything but what cargo has packaged."""
         with durable.reading(path) as file:
             packed = crate_file.read_crate(file, crate.name, crate.version)
-        sha256 = digested(path, "sha256").sha256
-        if self.packaged.get(crate.name, sha256) != sha256:
+        expected = self.packaged.get(crate.name)
+        if expected is not None and digested(path, "sha256").sha256 != expected:
             raise BuildFailed("a build has changed it since")
         return packed
 
@@ -421,6 +417,12 @@ class Packager(Struct, frozen=True, kw_only=True):
             self.indexes.add_packaged(packed, artifact)
             return artifact.sha256
         return ""
+
+
+def find_members(crates: Mapping[str, Crate], name: str) -> list[Crate]:
+    """All of the cargo workspace that the crate of this name is in."""
+    top = crates[name].workspace
+    return [crate for crate in crates.values() if crate.workspace == top]
 
 
 def find_indexes(crates: Iterable[Crate]) -> set[str]:

@@ -81,12 +81,14 @@ _MOST_AT_ONCE: Final = 8
 _MOST_FILES: Final = 10_000
 HOST: Final = "127.0.0.1"
 _MAX_HEAD_BYTES: Final = 16 * 1024
+# Of what cannot be answered: from 500 on, cargo would ask again.
+_TROUBLE: Final = 400
 _REASONS: Final = {
     200: "OK",
     302: "Found",
     304: "Not Modified",
     404: "Not Found",
-    400: "Bad Request",
+    _TROUBLE: "Bad Request",
 }
 
 
@@ -215,14 +217,12 @@ class Indexes(Struct, frozen=True, kw_only=True):
 
 class Mirror(Resource):
     """`origins` are the addresses of the indexes, by their names in manifests, empty for crates.io.
-    `trouble` says what could not be fetched: what cargo reports then is not to be trusted. Cargo
-    gets status 400 for it, since it would try anything from 500 on again.
+    `trouble` says what could not be fetched: what cargo reports then is not to be trusted.
     """
 
     def __init__(self, indexes: Indexes, origins: Mapping[str, str], home: str) -> None:
         super().__init__()
         self.trouble = ""
-        self._downloads = indexes.downloads
         self._home = origins.get(home)
         self._indexes = indexes
         self._names = origins
@@ -295,10 +295,10 @@ class Mirror(Resource):
             self.trouble = (
                 f"{origin}: cargo or a build script asks for more than {_MOST_FILES:,} files"
             )
-            return 400, b""
+            return _TROUBLE, b""
         status, body = await asyncio.shield(self._start_fetch(url))
         is_ours = origin == self._home and found["file"] in self._indexes.members
-        if not is_ours or status == 400:
+        if not is_ours or status == _TROUBLE:
             return status, body
         return await asyncio.to_thread(self._merge_lines, status, body, found["file"])
 
@@ -319,7 +319,7 @@ class Mirror(Resource):
                     lines = await asyncio.to_thread(self._indexes.read_lines, file)
                 except (OSError, ValueError) as error:
                     self.trouble = f"{destination.index}{file}: {error}"
-                    return 400, b""
+                    return _TROUBLE, b""
                 ours = any(line["cksum"] == checksum for line in lines)
                 origin = destination.index if ours else origin
         _ = await asyncio.shield(self._start_fetch(f"{origin}{_CONFIG}"))
@@ -331,7 +331,7 @@ class Mirror(Resource):
             return 302, str(require_safe(address, name=f"{origin}{_CONFIG}: dl")).encode()
         except (ValueError, ConfigError, httpx.InvalidURL) as error:
             self.trouble = f"{origin}{_CONFIG}: {error}"
-            return 400, b""
+            return _TROUBLE, b""
 
     def _merge_lines(self, status: int, body: bytes, file: str) -> tuple[int, bytes]:
         """As cargo does with what it packages: our line replaces that of the registry.
@@ -364,7 +364,7 @@ class Mirror(Resource):
         except (PackageError, ValueError) as error:
             self.trouble = f"{url}: {error}"
             self._indexes.broken.update(it for it in self._origins if url.startswith(it))
-            return 400, b""
+            return _TROUBLE, b""
         return (404, b"") if body is None else (200, body)
 
     async def _read(self, url: str) -> bytes | None:
@@ -389,7 +389,7 @@ class Mirror(Resource):
         document = parse_json(body, max_bytes=MAX_ENTRY_BYTES)
         if not isinstance(document, dict) or document.get("auth-required"):
             raise ValueError("the index is not for everybody")
-        if self._downloads and origin in self._origins:
+        if self._indexes.downloads and origin in self._origins:
             at = f"{self._server.origin}/{self._origins.index(origin)}"
             document["dl"] = f"{at}/-/{{crate}}/{{version}}/{{sha256-checksum}}"
         return json.dumps({**document, _MARK: self._mark}).encode()

@@ -12,7 +12,12 @@ from msgspec import Struct, field
 from releasekit.aio import Resource
 from releasekit.config.shards import Shard
 from releasekit.ecosystems.cargo import CRATES_IO_INDEX, TOOL, discover, requirements, roots
-from releasekit.ecosystems.cargo.build import Packager, find_indexes, split_into_chunks
+from releasekit.ecosystems.cargo.build import (
+    Packager,
+    find_indexes,
+    find_members,
+    split_into_chunks,
+)
 from releasekit.ecosystems.cargo.composition import CargoComposition
 from releasekit.ecosystems.cargo.crate_file import PrebuiltCrates
 from releasekit.ecosystems.cargo.destination import (
@@ -193,15 +198,11 @@ class CargoTarget(Target):
         self, packages: Sequence[Package], sent: Sequence[Package], /
     ) -> Sequence[Package]:
         """All of their cargo workspace; a crate that waits for the registry is packaged alone."""
-        crates, alone = self._found.crates, discover.find_alone(self._found.packages)
-        if packages[0].id.name in alone:
+        first, alone = packages[0].id.name, discover.find_alone(self._found.packages)
+        if first in alone:
             return packages
-        top = crates[packages[0].id.name].workspace
-        beside = {
-            package.id
-            for package in sent
-            if package.id.name not in alone and crates[package.id.name].workspace == top
-        }
+        names = {crate.name for crate in find_members(self._found.crates, first)} - alone
+        beside = {package.id for package in sent if package.id.name in names}
         beside.update(package.id for package in packages)
         return [package for package in self._found.packages if package.id in beside]
 
@@ -363,8 +364,7 @@ class CargoWorkspace(Struct, frozen=True, kw_only=True):
         indexes = self.cargo.read_indexes(self.root, self.crates)
         batches = []
         for batch in batched(packages, together):
-            top = self.crates[batch[0].id.name].workspace
-            members = [crate for crate in self.crates.values() if crate.workspace == top]
+            members = find_members(self.crates, batch[0].id.name)
             names = [package.id.name for package in batch if not package.prebuilt]
             self.whole.update(dict.fromkeys(names, names))
             can_mirror = indexes.can_mirror(find_indexes(members))
