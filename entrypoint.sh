@@ -170,6 +170,7 @@ list_caches() {
         "${npm_config_cache:-}" "${NPM_CONFIG_CACHE:-}" "$home/.npm" "${npm_config_devdir:-}" \
         "${XDG_DATA_HOME:-}/pnpm/store" "$home/.local/share/pnpm/store" "${COREPACK_HOME:-}" \
         "${YARN_CACHE_FOLDER:-}" "${YARN_GLOBAL_FOLDER:-}" "$home/.yarn/berry" \
+        "${BUN_INSTALL_CACHE_DIR:-}" "${BUN_INSTALL:-$home/.bun}/install/cache" \
         "${CARGO_HOME:-$home/.cargo}"/{registry,git} \
         "${CARGO_TARGET_DIR:-}" "${CARGO_BUILD_TARGET_DIR:-}" "${CARGO_BUILD_BUILD_DIR:-}" \
         "${GOCACHE:-}" "${GOPATH:-$home/go}/pkg" "${GOMODCACHE:-}" \

@@ -500,6 +500,50 @@ def test_a_directory_is_packed_as_pnpm_packs_it(
         assert built is (name != "core")
 
 
+def test_a_workspace_of_bun_is_packed_as_bun_packs_it(
+    npm_registry: Verdaccio, tmp_path: Path, program: Program
+) -> None:
+    """R36, R64: with requirements from the workspace and its catalogs, and without settings."""
+    root = tmp_path / "workspace"
+    asked: dict[str, dict[str, object]] = {
+        "core": {"bin": {"core": "./bin.js"}, "files": ["lib"], "main": "lib/a.js"},
+        "text": {
+            "dependencies": {"@acme/core": "workspace:*"},
+            "peerDependencies": {"@acme/core": "workspace:^"},
+            "devDependencies": {"@acme/web": "workspace:~", "@acme/core": "catalog:old"},
+            "publishConfig": {"main": "lib/a.js"},
+        },
+        "web": {
+            "dependencies": {"@acme/core": "catalog:", "@acme/text": "workspace:^1.0.0"},
+            "optionalDependencies": {"@acme/core": "catalog: old "},
+        },
+    }
+    catalogs = {"catalog": {"@acme/core": "^1.0.0"}, "catalogs": {"old": {"@acme/core": "1.0.x"}}}
+    below = {"packages": ["packages/*"], **catalogs}
+    write_json(root / "package.json", {"private": True, "workspaces": below})
+    for name, fields in asked.items():
+        directory = root / "packages" / name
+        write_json(
+            directory / "package.json", {"name": f"@acme/{name}", "version": "1.0.0", **fields}
+        )
+        (directory / "lib").mkdir()
+        for file in ("bin.js", "lib/a.js", "lib/bunfig.toml", "bunfig.toml", ".env.production"):
+            (directory / file).write_text(f"// {name}/{file}\n")
+        (directory / "bunfig.toml").write_text("")
+    subprocess.run(
+        [verdaccio.bun(), "install", "--lockfile-only"], cwd=root, check=True, capture_output=True
+    )
+    run = publish(program, root, npm_registry)
+    assert run.code == 0, run.out + run.err
+    for name in asked:
+        directory, packed = root / "packages" / name, tmp_path / f"bun-{name}"
+        pack = [str(verdaccio.bun()), "pm", "pack", "--destination", str(packed)]
+        subprocess.run(pack, cwd=directory, check=True, capture_output=True)
+        (theirs,) = packed.glob("*.tgz")
+        (ours,) = (npm_registry.storage / "@acme" / name).glob("*.tgz")
+        assert members(ours) == members(theirs)
+
+
 def test_a_directory_outside_the_package_is_never_packed(
     npm_registry: Verdaccio, tmp_path: Path, program: Program
 ) -> None:

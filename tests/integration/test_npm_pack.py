@@ -401,8 +401,9 @@ def test_licenses_of_the_workspace_go_into_a_package_of_any_size(tmp_path: Path)
                 "lib/module.js": 0o644,
             },
         ),
+        ("bun@1.4.5", {"listed.sh": 0o644, "lib/cli.js": 0o755}),
     ],
-    ids=["npm", "pnpm", "yarn"],
+    ids=["npm", "pnpm", "yarn", "bun"],
 )
 def test_entry_points_and_their_modes(tmp_path: Path, tool: str, modes: dict[str, int]) -> None:
     """R64: npm packs a `main` with "./" only where `files` lists it, and programs as they are."""
@@ -473,6 +474,32 @@ def test_yarn_packs_nothing_of_its_own(tmp_path: Path, tool: str, listed: bool) 
         found = {name.removeprefix("package/") for name in archive.getnames()}
     kept = {"package.json", *others}
     assert found == (kept if tool.startswith("yarn") else kept | {*own})
+
+
+@pytest.mark.parametrize("tool", ["npm@11.0.0", "bun@1.4.5"])
+@pytest.mark.parametrize(
+    "named", [[], ["**"], ["lib", "bunfig.toml", "./lib/.env.production", "bun.lock"]]
+)
+def test_bun_packs_no_settings_that_files_does_not_name(
+    tmp_path: Path, tool: str, named: list[str]
+) -> None:
+    """R64: bunfig.toml may hold a token, too."""
+    require_tool("npm")
+    own = {*("bunfig.toml", "lib/bunfig.toml", ".env.production", "lib/.env.production")}
+    others = {*("lib/bun.lock", "lib/a.js", "a.bunfig.toml")}
+    fields = {"files": named} if named else {}
+    document = {"name": "a", "version": "1.0.0", "packageManager": tool, **fields}
+    files = dict.fromkeys([*own, *others, "bun.lock"], "")
+    root = write(tmp_path / "w", {"package.json": document, **files})
+    made = asyncio.run(packed(root.resolve(), tmp_path / "ours"))["a"]
+    assert isinstance(made, bytes)
+    with tarfile.open(fileobj=io.BytesIO(made)) as archive:
+        found = {name.removeprefix("package/") for name in archive.getnames()}
+    if tool.startswith("npm"):
+        assert found > {"bunfig.toml", "lib/bunfig.toml", "lib/.env.production"}
+    else:
+        kept = {"bunfig.toml", "lib/.env.production"} if "lib" in named else {"a.bunfig.toml"}
+        assert found == {"package.json", "lib/bun.lock", "lib/a.js"} | kept
 
 
 def uncounted(directory: Path, tarball: Path) -> list[str]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _MACHINE: Final = {"x86_64": "x64", "aarch64": "arm64"}.get(platform.machine(), "x64")
 # Verdaccio wants Node 22 or later, which comes as an npm package.
 NODE: Final = f"node-{platform.system().lower()}-{_MACHINE}"
+_BUN: Final = NODE.replace("node", "bun")
 _INSTALLED: Final = {
     "private": True,
     "dependencies": {"verdaccio": "^6.8.0", NODE: "24.21.0", "pnpm": "10.34.9"},
@@ -106,6 +107,14 @@ def installed(name: str, wanted: Mapping[str, object]) -> Path:
 def pnpm() -> list[str]:
     modules = tools()
     return [str(modules / NODE / "bin" / "node"), str(modules / "pnpm" / "bin" / "pnpm.cjs")]
+
+
+def bun() -> Path:
+    """The program itself, as the script of the package that would put it in place does not run.
+    https://www.npmjs.com/package/bun
+    """
+    wanted = {"private": True, "dependencies": {f"@oven/{_BUN}": "1.4.5"}}
+    return installed("bun", wanted) / "@oven" / _BUN / "bin" / "bun"
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""What npm, pnpm and yarn say of lock files that were edited as text."""
+"""What npm, pnpm, yarn and Bun say of lock files that were edited as text."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 from integration import verdaccio
 from integration.tools import require_tool
 from javascript import target, write
+from releasekit.errors import PlanError
 from versions.writing import write_versions
 
 if TYPE_CHECKING:
@@ -139,3 +140,41 @@ def test_yarn_finds_its_lock_complete(tmp_path: Path, ranges: Ranges) -> None:
     workspace = Workspace(root, require_tool("node"), yarn)
     rewrite = ("install", "--mode=update-lockfile")
     workspace.check(ranges, "yarn.lock", ("install", "--immutable"), rewrite)
+
+
+@both
+@pytest.mark.parametrize("place", ["top", "workspaces"])
+def test_bun_finds_its_lock_complete(tmp_path: Path, ranges: Ranges, place: str) -> None:
+    """R36: with catalogs at either place."""
+    catalogs = {"catalog": {"@acme/web": "^2.0.0"}, "catalogs": {"old": {"plain": "~0.4.1"}}}
+    below = {"packages": ["packages/*"], **(catalogs if place == "workspaces" else {})}
+    top = {**MEMBERS["."], "workspaces": below, **(catalogs if place == "top" else {})}
+    cataloged = {
+        "name": "x",
+        "dependencies": {"@acme/web": "catalog:", "@acme/core": "workspace:^1.2.0"},
+        "optionalDependencies": {"plain": "catalog:old"},
+    }
+    files = manifests(
+        (".", top),
+        ("packages/x", cataloged),
+        ("packages/y", {"devDependencies": PROTOCOL}),
+        ("packages/z", {"name": "", "devDependencies": {"@acme/core": "^1.2.0"}}),
+    )
+    root = write(tmp_path / "workspace", {**files, "bun.lock": ""})
+    workspace = Workspace(root, verdaccio.bun())
+    rewrite = ("install", "--lockfile-only")
+    workspace.check(ranges, "bun.lock", ("install", "--frozen-lockfile", "--dry-run"), rewrite)
+    assert ("~0.5.0" in (root / "package.json").read_text()) is (ranges == "raise")
+
+
+def test_a_binary_lock_of_bun_is_converted_by_the_command_that_is_named(tmp_path: Path) -> None:
+    settings = "[install]\nsaveTextLockfile = false\n"
+    root = write(tmp_path / "workspace", {**manifests(), "bunfig.toml": settings})
+    workspace = Workspace(root, verdaccio.bun())
+    workspace.run("install", "--lockfile-only")
+    with pytest.raises(PlanError, match=r"bun\.lockb is not in a format") as refused:
+        write_versions(root, target(root), VERSIONS)
+    (root / "bunfig.toml").unlink()
+    workspace.run(*refused.value.hint.split("`")[1].split()[1:])
+    assert not (root / "bun.lockb").exists()
+    assert "bun.lock" in write_versions(root, target(root), VERSIONS)

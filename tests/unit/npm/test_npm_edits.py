@@ -188,6 +188,73 @@ catalogs:
     assert (tmp_path / "pnpm-workspace.yaml").read_text() == edited
 
 
+def test_catalogs_of_bun_are_edited_with_its_lock(tmp_path: Path) -> None:
+    top = """\
+{ "workspaces": {"packages": ["*"], "catalog": {"other": "^1.2.0", "core": "^1.2.0"},
+    "catalogs": {"old": {"core": "~1.2.3"}, "off": {"core": "^1.2.0"}}},
+  "catalog": {"other": "^1.2.0"} }
+"""
+    lock = """\
+{
+  "lockfileVersion": 1,
+  "workspaces": {
+    "": {
+      "name": "all, }",
+    },
+    "core": {
+      "name": "core",
+      "version": "1.2.3",
+    },
+    "web": {
+      "name": "web",
+      "version": "3.0.0",
+      "dependencies": {
+        "core": "catalog:",
+      },
+      "devDependencies": {
+        "core": "^1.2.0",
+      },
+    },
+    "tools": {
+      "name": "tools",
+    },
+  },
+  "catalog": {
+    "core": "^1.2.0",
+  },
+  "catalogs": {
+    "off": {
+      "core": "^1.2.0",
+    },
+    "old": {
+      "core": "~1.2.3",
+    },
+  },
+  "packages": {
+    "core": ["core@workspace:core"],
+  },
+}
+"""
+    asked = {"dependencies": {"core": "catalog:"}, "devDependencies": {"core": "^1.2.0"}}
+    tools = {"name": "tools", "private": True, "devDependencies": {"core": "catalog:old"}}
+    files = {
+        "package.json": top,
+        "bun.lock": lock,
+        "bun.lockb": "left over",
+        "core/package.json": CORE,
+        "web/package.json": {"name": "web", "version": "3.0.0", **asked},
+        "tools/package.json": tools,
+    }
+    changed = written(tmp_path, files, core="1.2.4", web="3.1.0")
+    assert changed == {*("core/package.json", "web/package.json", "package.json", "bun.lock")}
+    edited = top.replace('"core": "^1.2.0"}', '"core": "^1.2.4"}', 1)
+    assert (tmp_path / "package.json").read_text() == edited
+    before, off, after = lock.partition('"off": {\n      "core": "^1.2.0"')
+    for old, new in {'"1.2.3"': '"1.2.4"', '"3.0.0"': '"3.1.0"', '"^1.2.0"': '"^1.2.4"'}.items():
+        before = before.replace(old, new)
+    assert (tmp_path / "bun.lock").read_text() == before + off + after
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -239,6 +306,11 @@ LINKED = {"node_modules/core": {"link": True, "resolved": "core"}}
     ("name", "text", "told"),
     [
         ("bun.lock", "{}", "is not in a format that can be edited"),
+        ("bun.lock", '{"lockfileVersion": 0,}', "is not in a format that can be edited"),
+        ("bun.lock", '{"lockfileVersion": true}', "is not in a format that can be edited"),
+        ("bun.lock", "<<<<<<< HEAD", "is not in a format that can be edited"),
+        ("bun.lock", '{"lockfileVersion": 1, "workspaces": {"core": {},}}', "lacks {root}/web"),
+        ("bun.lockb", "#!/usr/bin/env bun\n", "is not in a format that can be edited"),
         ("package-lock.json", '{"lockfileVersion": 1}', "is not in a format that can be edited"),
         ("package-lock.json", "<<<<<<< HEAD", "is not in a format that can be edited"),
         (
@@ -331,6 +403,23 @@ importers:
 """,
         ),
         (
+            "bun.lock",
+            """\
+{
+  "lockfileVersion": 1,
+  "workspaces": {
+    "core": { "name": "core", "version": "1.2.3" },
+    "web": { "name": "web", "version": "3.0.0", "dependencies": { "core": "^1.2.0", }, },
+  },
+  "packages": {
+    "core": ["core@workspace:core"],
+    "web": ["web@workspace:web"],
+    "web/core": ["core@1.2.1", "", {}, "sha512-"],
+  }
+}
+""",
+        ),
+        (
             "yarn.lock",
             """\
 __metadata:
@@ -358,8 +447,77 @@ def test_what_a_lock_takes_from_the_registry_stays(tmp_path: Path, name: str, te
         name: text,
     }
     changed = written(tmp_path, files, core="2.0.0", web="3.0.1")
-    assert changed - {"package-lock.json"} == {"core/package.json", "web/package.json"}
+    assert changed - {"package-lock.json", "bun.lock"} == {"core/package.json", "web/package.json"}
     assert '"core": "^1.2.0"' in (tmp_path / "web/package.json").read_text()
+
+
+@pytest.mark.parametrize("other", ["devDependencies", ""])
+def test_what_leads_to_the_workspace_is_edited_beside_what_leads_elsewhere(
+    tmp_path: Path, other: str
+) -> None:
+    """R36: bun.lock has the registry's version of one name, and another is that of the root."""
+    lock = """\
+{
+  "lockfileVersion": 1,
+  "workspaces": {
+    "": { "name": "top", "version": "1.0.0", "devDependencies": { "core": "^0.9.0", } },
+    "core": { "name": "core", "version": "1.2.3" },
+    "web": { "name": "web", "version": "3.0.0", "peerDependencies": {
+      "core": "workspace:^1.2.0", "top": "workspace:^1.0.0",
+    }, },
+  },
+  "packages": {
+    "core": ["core@0.9.1", "", {}, "sha512-"],
+    "top": ["top@root:", {}],
+    "web": ["web@workspace:web"],
+  }
+}
+"""
+    asked: dict[str, object] = {
+        "peerDependencies": {"core": "workspace:^1.2.0", "top": "workspace:^1.0.0"}
+    }
+    files = {
+        "package.json": {
+            "name": "top",
+            "version": "1.0.0",
+            "workspaces": ["*"],
+            "devDependencies": {"core": "^0.9.0"},
+        },
+        "core/package.json": CORE,
+        "web/package.json": {
+            "name": "web",
+            "version": "3.0.0",
+            **asked,
+            **({other: {"core": "^0.9.0"}} if other else {}),
+        },
+        "bun.lock": lock,
+    }
+    written(tmp_path, files, core="2.0.0", web="3.0.1", top="2.0.0")
+    changed = json.loads((tmp_path / "web/package.json").read_text())
+    assert changed["peerDependencies"] == {"core": "workspace:^2.0.0", "top": "workspace:^2.0.0"}
+    text = (tmp_path / "bun.lock").read_text()
+    assert '"core": "workspace:^2.0.0", "top": "workspace:^2.0.0"' in text
+    assert '"core": "^0.9.0"' in text
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        '"gone": {"name": "g", "dependencies": {"core": "1"}}}, "workspaces": {',
+        '"\\ud800": {"name": "g", "dependencies": {"core": "1"}},',
+    ],
+)
+def test_a_strange_lock_is_no_traceback(tmp_path: Path, members: str) -> None:
+    """R40"""
+    known = '"core": {"name": "core", "version": "1.2.3"}, "web": {"name": "web"}'
+    lock = f'{{"lockfileVersion": 1, "workspaces": {{{members}{known}}}, "packages": {{}}}}'
+    files = {
+        "package.json": {"private": True, "workspaces": ["*"]},
+        "core/package.json": CORE,
+        "web/package.json": WEB,
+        "bun.lock": lock,
+    }
+    assert "bun.lock" in written(tmp_path, files, core="2.0.0", web="3.0.1")
 
 
 def test_a_lock_beside_a_member_counts_for_nothing(tmp_path: Path) -> None:

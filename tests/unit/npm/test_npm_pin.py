@@ -31,7 +31,8 @@ def pinned(tmp_path: Path, text: str, *, mode: str = "auto", space: str = YAML) 
     }
     if not space:
         del files["pnpm-workspace.yaml"]
-        files["package.json"] = {"workspaces": ["*"]}
+        if not (tmp_path / "package.json").exists():
+            files["package.json"] = {"workspaces": ["*"]}
     root = write(tmp_path, files)
     workspace = asyncio.run(ecosystem(root, pin=mode).discover(root))
     return workspace.pin(text, VERSIONS)
@@ -120,6 +121,43 @@ def test_aliases_stay_aliases(tmp_path: Path, spec: str, expected: str) -> None:
 def test_ranges_of_others_come_from_the_catalog(tmp_path: Path) -> None:
     changed = json.loads(pinned(tmp_path, web("dependencies", "chalk", "catalog:default")))
     assert changed["dependencies"] == {"chalk": "^5.3.0"}
+
+
+DEFAULT, NAMED = {"core": "^1.0.0"}, {"dev": {"core": "workspace:~"}}
+INNER: dict[str, object] = {"catalog": DEFAULT, "catalogs": NAMED}
+OTHER = {"catalog": {"core": "9"}, "catalogs": {"dev": {"core": "9"}, "more": {"core": "9"}}}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"workspaces": ["*"], **INNER},
+        {"workspaces": {"packages": ["*"]}, **INNER},
+        {"workspaces": {"packages": ["*"], **INNER}},
+        {"workspaces": {"packages": ["*"], **INNER}, **OTHER},
+        {"workspaces": ["*"], "catalogs": {**NAMED, "default": DEFAULT}},
+        {"workspaces": ["*"], "catalog": {"x": "1"}, "catalogs": {**NAMED, "default": DEFAULT}},
+        {"workspaces": ["*"], "packageManager": "npm@11.0.0", **INNER},
+    ],
+)
+def test_bun_has_its_catalogs_in_package_json(tmp_path: Path, fields: dict[str, object]) -> None:
+    """R36, R66: below `workspaces` alone, where there are any."""
+    write(tmp_path, {"package.json": fields})
+    for spec, expected in (("catalog:", "^1.0.0"), ("catalog: dev ", "~1.2.0")):
+        changed = pinned(tmp_path, web("dependencies", "core", spec), space="")
+        assert json.loads(changed)["dependencies"] == {"core": expected}
+    with pytest.raises(PlanError, match="that catalog has no such entry"):
+        pinned(tmp_path, web("dependencies", "core", "catalog:more"), space="")
+
+
+def test_what_is_no_catalog_of_bun_means_nothing(tmp_path: Path) -> None:
+    fields = {"workspaces": ["*"], "catalog": "file.yaml", "catalogs": {"dev": 7, "x": {"core": 7}}}
+    write(tmp_path, {"package.json": fields})
+    kept = web("dependencies", "core", "^1.0.0")
+    assert pinned(tmp_path, kept, space="") == kept
+    for spec in ("catalog:", "catalog:dev", "catalog:x"):
+        with pytest.raises(PlanError, match="that catalog has no such entry"):
+            pinned(tmp_path, web("dependencies", "core", spec), space="")
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,10 @@ MEMBERS = {"workspaces": ["packages/*"]}
         ({"packageManager": "npm@11.0.0"}, {"pnpm-workspace.yaml": ""}, "pnpm"),
         ({"packageManager": "npm@11.0.0", **MEMBERS}, {"pnpm-workspace.yaml": ""}, "npm"),
         ({"packageManager": "npm@11.0.0"}, {".yarnrc.yml": "", "yarn.lock": BERRY}, "npm"),
-        ({"packageManager": "bun@1.2.0"}, {"yarn.lock": BERRY}, "npm"),
+        ({"packageManager": "bun@1.2.0"}, {"yarn.lock": BERRY}, "bun"),
+        ({}, {"bun.lock": "{}", "yarn.lock": CLASSIC}, "bun"),
+        ({}, {"bun.lockb": ""}, "bun"),
+        ({}, {"bun.lock": "{}", "package-lock.json": "{}"}, "npm"),
         ({"packageManager": "yarn@4.9.0"}, {}, "yarn"),
         ({"packageManager": "yarn@1.22.22"}, {}, "yarn1"),
         ({"packageManager": "yarn@1.22.22"}, {".yarnrc.yml": "yarnPath: yarn.cjs"}, "yarn"),
@@ -127,6 +130,7 @@ def test_the_tool_that_packs_is_the_one_that_corepack_starts(
 
 
 YARN1 = {"package.json": {"packageManager": "yarn@1.22.22"}}
+BUN = {"package.json": {"packageManager": "bun@1.4.5"}}
 PNPM = {"pnpm-workspace.yaml": "ignoreScripts: true\ntag: unread"}
 LERNA = {
     "registry": "https://top/", "distTag": "top",
@@ -146,6 +150,10 @@ LERNA = {
         # Tried with yarn 1.22.22, which takes neither of them from .npmrc.
         ({**YARN1, ".npmrc": "tag=next\nignore-scripts=true"}, {}, ""),
         ({**YARN1, ".yarnrc": "ignore-scripts true"}, {}, ".yarnrc: ignore-scripts"),
+        ({**BUN, ".npmrc": "tag=next\naccess=public\nignore-scripts=true"},
+         {"tag": "next", "access": "public"}, ".npmrc: ignore-scripts"),
+        ({**BUN, "bunfig.toml": "[install]\nignoreScripts = true"}, {},
+         "bunfig.toml: install.ignoreScripts"),
         ({"lerna.json": LERNA, ".npmrc": "tag=next"}, {"tag": "version"},
          "lerna.json: command.publish.ignoreScripts"),
     ],

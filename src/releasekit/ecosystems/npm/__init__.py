@@ -98,7 +98,7 @@ DECLARATION: Final = EcosystemDeclaration(
     variables=ToolVariables(
         seen=(
             *(r"NODE_(ENV|OPTIONS)", r"(NPM|npm)_(CONFIG|config)_\w+", "PNPM_HOME"),
-            *(r"NVM_\w+", r"VOLTA_\w+", r"COREPACK_\w+"),
+            *("BUN_INSTALL", r"NVM_\w+", r"VOLTA_\w+", r"COREPACK_\w+"),
         ),
     ),
     caches=(
@@ -109,6 +109,9 @@ DECLARATION: Final = EcosystemDeclaration(
         Cache("pnpm", "", "~/.cache/pnpm"),
         Cache("yarn", "YARN_CACHE_FOLDER", "~/.cache/yarn"),
         Cache("yarn", "YARN_GLOBAL_FOLDER", "~/.yarn/berry"),
+        # https://bun.sh/docs/pm/global-cache
+        Cache("bun", "BUN_INSTALL_CACHE_DIR", ""),
+        Cache("bun", "BUN_INSTALL", "~/.bun", below=("install/cache/",)),
         Cache("corepack", "COREPACK_HOME", "~/.cache/node/corepack"),
     ),
     setup=Setup(

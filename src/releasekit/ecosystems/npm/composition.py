@@ -25,7 +25,7 @@ from releasekit.ecosystems.npm.entry_points import (
 )
 from releasekit.ecosystems.npm.manifest import FIELDS, MAX_BYTES, parse_manifest, read_manifest
 from releasekit.ecosystems.npm.reference import Reference
-from releasekit.ecosystems.npm.roots import PNPM, YARN, parse_catalogs
+from releasekit.ecosystems.npm.roots import parse_catalogs
 from releasekit.ecosystems.shared.crates import MANIFEST, Crates
 from releasekit.ecosystems.shared.documents import table_in
 from releasekit.ecosystems.shared.packed import below, is_irrelevant, spelled_out
@@ -191,8 +191,7 @@ class NpmComposition(Composition):
         ]
         if not references:
             return ""
-        home = self._found.places[package.directory]
-        path = home.root / (YARN if home.tool == "yarn" else PNPM)
+        path = self._found.places[package.directory].catalogs_file
         catalogs = parse_catalogs((read(path) or b"").decode(), path)
         return json.dumps([(each.name, find_catalog_spec(catalogs, each)) for each in references])
 

@@ -37,7 +37,7 @@ def _list_named(
 ) -> Iterator[NamedRegistry]:
     """The strongest first.
 
-    npm, and pnpm, which calls it: https://github.com/npm/cli/blob/latest/lib/commands/publish.js
+    npm, Bun, and pnpm, which calls npm: https://github.com/npm/cli/blob/latest/lib/commands/publish.js
     and https://github.com/npm/npm-registry-fetch/blob/main/lib/index.js (pickRegistry). Yarn knows
     no scopes in publishConfig:
     https://github.com/yarnpkg/berry/blob/master/packages/plugin-npm/sources/npmConfigUtils.ts
@@ -47,7 +47,7 @@ def _list_named(
     scope = name if slash else ""
     settings = {} if is_set else find_registries(home, package.directory)
     order = [_of_package(package, "registry"), settings.get(scope), settings.get("")]
-    if home.tool in {"npm", "pnpm"} and scope:
+    if home.tool in {"npm", "pnpm", "bun"} and scope:
         order = [_of_package(package, f"{scope}:registry"), settings.get(scope), *order]
     yield from filter(None, order)
 

@@ -48,13 +48,17 @@ const LICENSE = /^licen[cs]e(?:\..+)?$/i
 // Anywhere in a path: https://github.com/pnpm/pnpm/blob/main/pnpm11/releasing/commands/src/publish/pack.ts
 const LICENSE_OF_PNPM = /licen[cs]e/i
 
-// What yarn packs nowhere: its settings, which may hold a token, and what it installed or brought.
+// What yarn packs nowhere: its settings, and what it installed or brought.
 // https://github.com/yarnpkg/berry/blob/master/packages/plugin-pack/sources/packUtils.ts
 const OF_YARN = [
   /(?:^|\/)\.yarnrc\.yml$/,
   /^\.pnp\.(?:cjs|data\.json|loader\.mjs)$/,
   /^\.yarn\/(?:(?:cache|releases|unplugged|__virtual__)\/|install-state\.gz$)/,
 ]
+
+// What Bun packs nowhere, unless `files` names the very path of settings: https://bun.sh/docs/pm/cli/pm#pack and
+// https://github.com/oven-sh/bun/blob/main/src/runtime/cli/pack_command.rs (DEFAULT_IGNORE_PATTERNS)
+const OF_BUN = [/^bun\.lockb?$/, /(?:^|\/)(?:bunfig\.toml|\.env\.production)$/]
 
 // What is tarred in one go: beside more than this, other packages get their turn.
 const MAX_AT_ONCE = 1024 * 1024
@@ -137,9 +141,8 @@ async function pack (request, run) {
   } else {
     const tree = await treeOf(place, manifest)
     Object.assign(tree.package, entryPoints(request, place, tree.package))
-    const never = request.tool === 'yarn' ? OF_YARN : []
-    const files = (await packlist(tree, listed(request, place)))
-      .filter((file) => isInside(file) && !never.some((each) => each.test(file)))
+    const packed = (await packlist(tree, listed(request, place))).filter(isInside)
+    const files = packed.filter(withoutOwn(request, manifest))
     const given = await givenLicenses(request, files)
     // While other files wait, node-tar waits for an archive forever, or loses entries of it.
     // https://github.com/isaacs/node-tar/blob/main/src/pack.ts
@@ -153,6 +156,15 @@ async function pack (request, run) {
   return { name: manifest.name, version: manifest.version }
 }
 
+// The settings of the tool, which may hold a token, and what it made for itself.
+function withoutOwn ({ tool }, { files }) {
+  const never = { yarn: OF_YARN, bun: OF_BUN }[tool] || []
+  const isNamed = tool === 'bun' && Array.isArray(files)
+    ? (file) => file !== 'bun.lock' && files.some((name) => path.posix.join('/', `${name}`) === `/${file}`)
+    : () => false
+  return (file) => isNamed(file) || !never.some((each) => each.test(file))
+}
+
 // Files that pnpm and yarn pack whatever `files` says, and npm only where they do not begin with "./".
 // https://github.com/pnpm/pnpm/blob/main/pnpm11/fs/packlist/src/index.ts,
 // https://github.com/yarnpkg/berry/blob/master/packages/plugin-pack/sources/packUtils.ts
@@ -164,11 +176,11 @@ function entryPoints ({ tool }, place, { main, browser, bin, module, files }) {
   return { files: [...files, ...named.filter(isFile).map((name) => path.posix.join('/', name))] }
 }
 
-// The programs too: https://pnpm.io/package_json#publishconfigexecutablefiles and
+// The programs too, also in Bun: https://pnpm.io/package_json#publishconfigexecutablefiles and
 // https://yarnpkg.com/configuration/manifest#publishConfig.executableFiles
 function withExecutables (options, { tool }, { bin, publishConfig }) {
-  if (!['pnpm', 'yarn'].includes(tool)) return options
-  const files = publishConfig?.executableFiles
+  if (!['pnpm', 'yarn', 'bun'].includes(tool)) return options
+  const files = tool !== 'bun' && publishConfig?.executableFiles
   const listed = [...Object.values(bin || {}), ...(Array.isArray(files) ? files : [])]
   const names = new Set(listed.map((name) => path.posix.normalize(String(name))))
   const filter = (file, stat) => {

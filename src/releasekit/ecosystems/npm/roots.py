@@ -1,5 +1,5 @@
-"""How a repository ties its packages together (npm, pnpm or yarn workspaces, or not at all), and
-which directories belong to that.
+"""How a repository ties its packages together (npm, pnpm, yarn or Bun workspaces, or not at all),
+and which directories belong to that.
 
 Globs name directories as npm's map-workspaces reads them: it follows no links, and skips
 node_modules. https://github.com/npm/map-workspaces
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from msgspec import Struct, field
 
 from releasekit.ecosystems.npm import manifest
+from releasekit.ecosystems.shared.crates import read_toml
 from releasekit.ecosystems.shared.destinations import NamedRegistry
 from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.errors import ManifestError, MembersError
@@ -32,20 +33,23 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Membership, Standing
 
 
-Tool = Literal["npm", "pnpm", "yarn", "yarn1"]
+Tool = Literal["npm", "pnpm", "yarn", "yarn1", "bun"]
 MANIFEST: Final = "package.json"
 PNPM: Final = "pnpm-workspace.yaml"
 YARN: Final = ".yarnrc.yml"
+_BUNFIG: Final = "bunfig.toml"
 _NPMRC: Final = ".npmrc"
 _YARN1: Final = ".yarnrc"
-_SETTINGS: Final[Mapping[Tool, str]] = {"pnpm": PNPM, "yarn": YARN}
+_SETTINGS: Final[Mapping[Tool, str]] = {"pnpm": PNPM, "yarn": YARN, "bun": _BUNFIG}
 # The first that is there, where package.json names no tool.
 _SIGNS: Final[Sequence[tuple[str, str]]] = (
     (PNPM, "pnpm"),
     (YARN, "yarn"),
     ("package-lock.json", "npm"),
     ("pnpm-lock.yaml", "pnpm"),
-    ("yarn.lock", "yarn"),
+    ("bun.lock", "bun"),
+    ("bun.lockb", "bun"),
+    ("yarn.lock", "yarn"),  # Bun writes one, too: https://bun.sh/docs/pm/lockfile
 )
 _PNPMFILES: Final = (".pnpmfile.cjs", ".pnpmfile.mjs")
 _HOOK: Final = "beforePacking"
@@ -85,6 +89,10 @@ class WorkspaceFiles(Struct, frozen=True):
     scriptless: str = ""
     repacks: str = ""
     packs_directory: bool = False
+
+    @property
+    def catalogs_file(self) -> Path:
+        return self.root / {"pnpm": PNPM, "yarn": YARN}.get(self.tool, MANIFEST)
 
     def find_standing(self, directory: Path) -> Standing:
         """What they say of a directory, without looking there."""
@@ -132,10 +140,11 @@ def read_workspace_files(root: Path) -> WorkspaceFiles:
     document = manifest.read_manifest(top) if top.is_file() else {}
     tool = _choose_tool(root, document)
     path = root / _SETTINGS.get(tool, _NPMRC)
-    settings = _read_yaml(path) if tool in _SETTINGS and path.is_file() else {}
+    settings = _read_settings(path) if tool in _SETTINGS and path.is_file() else {}
     lerna = root / _LERNA
     publish = _read_lerna(lerna)
-    # What yarn takes of .npmrc are registries and logins alone.
+    # What yarn takes of .npmrc are registries and logins alone; `bun publish` reads no `tag` and no
+    # `access`, but a workspace of Bun is published by npm as often.
     rc = root / (_YARN1 if tool == "yarn1" else _NPMRC)
     lines = _read_npmrc(rc) if tool != "yarn" else {}
     registries = dict(_find_registries(root, tool, settings))
@@ -148,6 +157,7 @@ def read_workspace_files(root: Path) -> WorkspaceFiles:
     silent = {
         f"{lerna}: command.publish.ignoreScripts": publish.get("ignoreScripts"),
         f"{path}: ignoreScripts": tool == "pnpm" and settings.get("ignoreScripts"),
+        f"{path}: install.ignoreScripts": tool == "bun" and settings.get("ignoreScripts"),
         f"{rc}: ignore-scripts": lines.get("ignore-scripts") == "true",
     }
     if tool == "pnpm" and path.is_file():  # https://pnpm.io/pnpm-workspace_yaml
@@ -156,16 +166,19 @@ def read_workspace_files(root: Path) -> WorkspaceFiles:
         members = tuple(sorted(found, key=lambda glob: glob.negated))
     else:
         patterns = document.get("workspaces", [])
-        # yarn 1: https://classic.yarnpkg.com/lang/en/docs/workspaces/
+        # yarn 1 and Bun: https://classic.yarnpkg.com/lang/en/docs/workspaces/
         if isinstance(patterns, dict):
             patterns = patterns.get("packages", [])
         members = _parse_patterns(patterns, where=f"{top}: workspaces")
+    catalogs = (
+        _find_catalogs(settings, path) if tool in {"pnpm", "yarn"} else _find_bun_catalogs(document)
+    )
     licensed = (root / PNPM).is_file() or lerna.is_file()
     return WorkspaceFiles(
         root,
         tool,
         members,
-        _find_catalogs(settings, path),
+        catalogs,
         list_licenses(root, any_case=tool != "pnpm") if licensed else (),
         registries,
         {key: value for key, value in usual.items() if value},
@@ -176,11 +189,13 @@ def read_workspace_files(root: Path) -> WorkspaceFiles:
 
 
 def find_registries(home: WorkspaceFiles, directory: Path) -> Mapping[str, NamedRegistry]:
-    """With those of the files beside a package, which npm ignores for a member."""
-    if directory == home.root or (home.tool == "npm" and home.find_standing(directory) == "member"):
+    """With those of the files beside a package, which npm and Bun ignore for a member."""
+    if directory == home.root or (
+        home.tool in {"npm", "bun"} and home.find_standing(directory) == "member"
+    ):
         return home.registries
-    path = directory / YARN
-    settings = _read_yaml(path) if home.tool == "yarn" and path.is_file() else {}
+    path = directory / _SETTINGS.get(home.tool, _NPMRC)
+    settings = _read_settings(path) if home.tool in {"yarn", "bun"} and path.is_file() else {}
     return {**home.registries, **_find_registries(directory, home.tool, settings)}
 
 
@@ -198,6 +213,8 @@ def _choose_tool(root: Path, document: Mapping[str, object]) -> Tool:
         name, version = next(signs, ""), ""
     if name == "pnpm":
         return "pnpm"
+    if name == "bun":
+        return "bun"
     if name != "yarn":
         return "npm"
     # Yarn 1 starts the one that a .yarnrc.yml names.
@@ -272,19 +289,20 @@ def _find_contents(path: Path, publish: Mapping[str, object]) -> str:
 def _find_registries(
     directory: Path, tool: Tool, settings: Mapping[str, object]
 ) -> Mapping[str, NamedRegistry]:
-    """Of yarn 1, .npmrc is stronger than its own file.
-    https://github.com/yarnpkg/yarn/blob/master/src/registries/npm-registry.js (getRegistry)
+    """Of yarn 1, .npmrc is stronger than its own file, and weaker than that of Bun.
+    https://github.com/yarnpkg/yarn/blob/master/src/registries/npm-registry.js (getRegistry),
+    https://bun.sh/docs/pm/npmrc
     """
     if tool == "yarn":
         return _find_yarn_registries(settings, directory / YARN)
-    found = {}
+    found: dict[str, NamedRegistry] = {}
     for name in (_YARN1, _NPMRC) if tool == "yarn1" else (_NPMRC,):
         path = directory / name
         for key, value in _read_npmrc(path).items():
             scope, colon, last = key.rpartition(":")
             if last == "registry" and scope.startswith("@") is bool(colon):
                 found[scope] = NamedRegistry(str(path), key, value)
-    return found
+    return {**found, **_find_bun_registries(settings, directory)} if tool == "bun" else found
 
 
 def _read_npmrc(path: Path) -> dict[str, str]:
@@ -323,6 +341,20 @@ def _find_yarn_registries(settings: Mapping[str, object], path: Path) -> dict[st
     }
 
 
+def _find_bun_registries(
+    settings: Mapping[str, object], directory: Path
+) -> dict[str, NamedRegistry]:
+    """https://bun.sh/docs/runtime/bunfig#install-registry"""
+    scopes = table_in(settings, "scopes")
+    given = {f"@{key.removeprefix('@')}": (f"install.scopes.{key}", scopes[key]) for key in scopes}
+    given[""] = "install.registry", settings.get("registry")
+    return {
+        scope: NamedRegistry(str(directory / _BUNFIG), key, url)
+        for scope, (key, value) in given.items()
+        if (url := value if isinstance(value, str) else text_in(value, "url"))
+    }
+
+
 def _parse_patterns(patterns: object, *, where: str) -> tuple[Glob, ...]:
     if not isinstance(patterns, list) or not all(
         isinstance(pattern, str) and pattern for pattern in patterns
@@ -350,17 +382,39 @@ def _find_catalogs(document: Mapping[str, object], path: Path) -> dict[str, Mapp
     return found
 
 
+def _find_bun_catalogs(document: Mapping[str, object]) -> dict[str, Mapping[str, str]]:
+    """Of a package.json: those below `workspaces` alone, if there are any. What is no catalog is
+    not read, as Bun reads none there, and others may mean something else by it.
+    https://bun.sh/docs/pm/catalogs,
+    https://github.com/oven-sh/bun/blob/main/src/install/lockfile/CatalogMap.rs (parse_append)
+    """
+    inner = table_in(document, "workspaces")
+    table = document if inner.keys().isdisjoint({"catalog", "catalogs"}) else inner
+    tables: dict[str, object] = {**table_in(table, "catalogs")}
+    tables["default"] = {**table_in(tables, "default"), **table_in(table, "catalog")}
+    return {
+        name: {key: spec for key, spec in entries.items() if isinstance(spec, str)}
+        for name, entries in tables.items()
+        if isinstance(entries, dict)
+    }
+
+
 @lru_cache(maxsize=4)
 def parse_catalogs(text: str, path: Path) -> Mapping[str, Mapping[str, str]]:
     """Of an earlier version of the file at `path`; none where that could not be read."""
     try:
+        if path.name == MANIFEST:
+            return _find_bun_catalogs(manifest.parse_manifest(text))
         document = parse_yaml(text[:MAX_YAML_BYTES])
         return _find_catalogs(document, path) if isinstance(document, dict) else {}
     except (ValueError, RecursionError, ManifestError):
         return {}
 
 
-def _read_yaml(path: Path) -> dict[str, object]:
+def _read_settings(path: Path) -> Mapping[str, object]:
+    """Of Bun, those of `bun install`, which others of its commands follow."""
+    if path.name == _BUNFIG:
+        return table_in(read_toml(path), "install")
     document = read_parsed(
         path, parse_yaml, complaint="is not valid YAML", max_bytes=MAX_YAML_BYTES
     )

@@ -54,6 +54,8 @@ _LINE: Final = re.compile(
     r"""^([ ]*+)("[^"\r\n]*+"|'[^'\r\n]*+'|[^\s"'#:-][^:\r\n]*+):(?>(?:[ \t]++([^\r\n]++))?)\r?$""",
     re.MULTILINE,
 )
+# A string, or a comma that JSON does not allow; the last string may lack its end.
+_TRAILING_COMMA: Final = re.compile(r'("(?>(?:[^"\\]|\\.)*)"?)|,(?=\s*+[}\]])')
 _SCALAR: Final = re.compile(
     r""""([^"\\\r\n]*+)"|'([^'\r\n]*+)'|([^\s"'#]\S*+(?>(?:[ ]++[^\s#]\S*+)*))"""
 )
@@ -137,15 +139,18 @@ def _find_asked(
             asked[path, _VERSION] = Asked(now, now, new or now, edited=new or now)
         for each in package.declared:
             needed = _find_moved(each, package, found, versions)
-            if needed is None or (path, each.key) in elsewhere:
+            if needed is None:
+                continue
+            # The same name may lead there by another table, and `workspace:` never does.
+            is_here = found.resolve(each, package).kind == "workspace"
+            if (path, each.key) in elsewhere and not is_here:
                 continue
             place: Place = path, (each.field, each.key)
             spec = each.spec
             written = Reference.parse(each.key, spec)
             if written.kind == "catalog":
                 spec = find_catalog_spec(home.catalogs, written)
-                file = home.root / (roots.PNPM if home.tool == "pnpm" else roots.YARN)
-                place = file, ("catalogs", written.wanted, each.key)
+                place = home.catalogs_file, ("catalogs", written.wanted, each.key)
             fresh = Asked(spec, needed.version, versions[needed.name], edited=spec)
             one = asked.setdefault(place, fresh)
             is_peer = each.field == "peerDependencies"
@@ -198,19 +203,19 @@ def _respell(place: Place, asked: Asked, *, exact: bool) -> None:
 
 
 def _edit_file(path: Path, changes: Mapping[Keys, Asked], edits: Edits) -> None:
-    """A manifest, or the settings of pnpm with its catalogs."""
+    """A manifest, in which Bun has its catalogs, or the settings of pnpm with its own."""
     text = edits.read(path) or ""
     if path.name == roots.MANIFEST:
 
         def change(keys: Keys, value: str) -> str:
-            each = changes.get(keys)
+            each = changes.get(_find_place(keys))
             return each.edited if each and each.spec == value else value
 
         edits.write(path, replace_strings(text, change))
         return
     spans = {}
     for keys, span, value, _ in _scan(text) if path.name == roots.PNPM else ():
-        place = ("catalogs", "default", *keys[1:]) if keys[0] == "catalog" else keys
+        place = _find_place(keys)
         if place in changes and changes[place].spec == value:
             spans[place] = span, changes[place].edited
     for place in changes.keys() - spans.keys():
@@ -219,6 +224,17 @@ def _edit_file(path: Path, changes: Mapping[Keys, Asked], edits: Edits) -> None:
             "Write `workspace:^` in the manifests that name the catalog.",
         )
     edits.write(path, splice(text, spans.values()))
+
+
+def _find_place(keys: Keys) -> Keys:
+    """What a place of a file is called in a `Place`."""
+    match keys:
+        case ("workspaces", "catalog" | "catalogs", *_):
+            return _find_place(keys[1:])
+        case ("catalog", *rest):
+            return ("catalogs", "default", *rest)
+        case _:
+            return keys
 
 
 def _read_locks(found: Found, edits: Edits) -> dict[Path, list[Lock]]:
@@ -231,7 +247,10 @@ def _read_locks(found: Found, edits: Edits) -> dict[Path, list[Lock]]:
             for name, (_, read_into, _) in _LOCKS.items():
                 text = edits.read(top / name)
                 # That of yarn 1 says nothing of a workspace.
-                if text is not None and "# yarn lockfile v1" not in text[:200]:
+                if text is None or "# yarn lockfile v1" in text[:200]:
+                    continue
+                # Bun reads this one only where the other is not there.
+                if name != "bun.lockb" or edits.read(top / "bun.lock") is None:
                     read[top].append(lock := Lock(top / name, text))
                     read_into(lock)
         is_member = home.find_standing(directory) == "member"
@@ -321,11 +340,43 @@ def _read_yarn(lock: Lock) -> None:
     }
 
 
+def _read_bun(lock: Lock) -> None:
+    """https://bun.sh/docs/pm/lockfile; what its versions differ in, of which 0 also has the
+    dependencies of members among the packages, is in
+    https://github.com/oven-sh/bun/blob/main/src/install/lockfile/bun.lock.rs (enum Version)
+    """
+    try:
+        document = manifest.parse_manifest(_TRAILING_COMMA.sub(r"\1", lock.text))
+    except ValueError:
+        return
+    members, packages = table_in(document, "workspaces"), table_in(document, "packages")
+    lock.members.update(map(lock.manifest_at, members))
+    lock.is_known = str(document.get("lockfileVersion")) in {"1", "2", "3"}
+    # Nothing of what it writes last is a repetition.
+    own, _, _ = lock.text.partition('\n  "packages": ')
+    for keys, (start, end) in find_strings(own) if lock.is_known else ():
+        match keys:
+            case ("workspaces", where, "version"):
+                place: Place = lock.manifest_at(where), _VERSION
+            case ("workspaces", where, table, key) if table in FIELDS:
+                place = lock.manifest_at(where), (table, key)
+                inner = f"{text_in(members.get(where), 'name')}/{key}"
+                entry = (packages.get(inner) if where else None) or packages.get(key)
+                resolved = str(entry[0]) if isinstance(entry, list) and entry else ""
+                if resolved and not re.search("@(?:workspace|root):", resolved):
+                    lock.elsewhere.add((place[0], key))
+            case ("catalog", _) | ("catalogs", _, _):
+                place = lock.manifest_at(""), _find_place(keys)
+            case _:
+                continue
+        lock.repeats.append((place, json.loads(lock.text[start:end]), (start + 1, end - 1)))
+
+
 def _edit_lock(
     lock: Lock, changed: Sequence[Place], asked: Mapping[Place, Asked], edits: Edits
 ) -> None:
     """`changed` is what is new in the files that it should repeat."""
-    command, _, has_versions = _LOCKS[lock.path.name]
+    command, read_into, has_versions = _LOCKS[lock.path.name]
     repeated = {path for path, keys in changed if has_versions or keys != _VERSION}
     if repeated and not lock.is_known:
         raise refuse_edit(
@@ -333,7 +384,11 @@ def _edit_lock(
             f"Have it written by `{command}` of a newer version, and commit it.",
         )
     for path in repeated - lock.members:
-        if path.name == roots.MANIFEST:
+        if path.name != roots.MANIFEST:
+            continue
+        # Bun passes over members without a name.
+        name = manifest.parse_manifest(edits.read(path) or "").get("name")
+        if name or read_into is not _read_bun:
             raise refuse_edit(
                 f"{lock.path} lacks {path.parent}", f"Run `{command}`, and commit it."
             )
@@ -351,8 +406,8 @@ def _find_scalar(lock: Lock, span: Span, new: str) -> Span:
     """With its quotes where YAML has none around what stands there from now on, a lone version."""
     start, end = span
     quotes = lock.text[start - 1 : start] + lock.text[end : end + 1]
-    is_json = lock.path.suffix == ".json"
-    stays = is_json or quotes not in {'""', "''"} or not VERSION.fullmatch(new)
+    is_yaml = lock.path.name in {"pnpm-lock.yaml", "yarn.lock"}
+    stays = not is_yaml or quotes not in {'""', "''"} or not VERSION.fullmatch(new)
     return span if stays else (start - 1, end + 1)
 
 
@@ -440,6 +495,11 @@ _LOCKS: Final[Mapping[str, tuple[str, Callable[[Lock], None], bool]]] = {
     "npm-shrinkwrap.json": ("npm install --package-lock-only", _read_npm, True),
     "pnpm-lock.yaml": ("pnpm install --lockfile-only", _read_pnpm, False),
     "yarn.lock": ("yarn install --mode=update-lockfile", _read_yarn, False),
-    "bun.lock": ("bun install --lockfile-only", lambda _: None, True),
-    "bun.lockb": ("bun install --lockfile-only", lambda _: None, True),
+    "bun.lock": ("bun install --lockfile-only", _read_bun, True),
+    # https://bun.sh/docs/pm/lockfile#text-based-lockfile
+    "bun.lockb": (
+        "bun install --save-text-lockfile --frozen-lockfile --lockfile-only",
+        lambda _: None,
+        True,
+    ),
 }

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # How many packages a hint names.
 _MOST: Final = 20
 # Of a property, or of a variable of the environment.
-_EXPRESSION: Final = re.compile(r"\$\{[^}]*\}")
+_EXPRESSION: Final = re.compile(r"\$\{[^}]*\}|^\$[A-Za-z_]\w*", re.ASCII)
 
 
 class NamedRegistry(NamedTuple):
