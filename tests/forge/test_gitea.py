@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -21,7 +22,7 @@ from integration.polyglot import NEEDS, TAGS
 from integration.test_cargo_publish import toolchain
 from integration.tools import require_tool
 from processes import PATIENCE_S, wait_until
-from workspaces import PROJECT, Program, git, uv_workspace
+from workspaces import PROJECT, Program, git, npm_workspace, uv_workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -308,3 +309,57 @@ def test_two_jobs_at_once_take_turns_and_nothing_is_doubled(gitea: Gitea, tmp_pa
     assert said == [False, True]
     assert gitea.packages_of(project.owner) == OF_TWO
     project.require_releases(TAGS_OF_TWO)
+
+
+def test_an_owner_whose_packages_a_token_may_not_write_keeps_the_whole_release_back(
+    gitea: Gitea, tmp_path: Path
+) -> None:
+    """R1, R38: of twelve packages, six could have gone out."""
+    user = {"username": "worker", "email": "worker@example.com", "password": "a-pass-word-1"}
+    gitea.ask("POST", "/admin/users", {**user, "must_change_password": False})
+    for owner in ("mine", "theirs"):
+        gitea.add_organization(owner)
+    (team,) = gitea.ask("GET", "/orgs/mine/teams")
+    gitea.ask("PUT", f"/teams/{team['id']}/members/worker")
+    basic = base64.b64encode(b"worker:a-pass-word-1").decode()
+    made = urllib.request.Request(
+        f"{gitea.origin}/api/v1/users/worker/tokens",
+        json.dumps({"name": "release", "scopes": ["write:package"]}).encode(),
+        {"Authorization": f"Basic {basic}", "Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(made, timeout=PATIENCE_S) as response:
+        token = json.load(response)["sha1"]
+
+    # What it answers to an upload of nothing, before anything else is asked of it.
+    for method, path in (
+        ("PUT", "npm/@acme%2fcore"), ("POST", "pypi"), ("PUT", "cargo/api/v1/crates/new"),
+        ("PUT", "maven/releasekit"),
+    ):  # fmt: skip
+        told = [
+            ask(gitea.origin, token, method, f"/api/packages/{owner}/{path}", b"")[0]
+            for owner in ("mine", "theirs", "nobody")
+        ]
+        assert told[2] in {401, 404}, path
+        assert told[0] in {400, 500}, path
+        assert told[1] == 401, path
+
+    require_tool("npm")
+    root = uv_workspace(tmp_path / "a workspace", {f"acme-{letter}": () for letter in "abcdef"})
+    npm_workspace(root, dict.fromkeys("abcdef", ()))
+    (tmp_path / "home").mkdir()
+    program = Program(
+        tmp_path / "home", {"RELEASEKIT_NPM_TOKEN": token, "RELEASEKIT_PYPI_TOKEN": token}
+    )
+    place = f"{gitea.origin}/api/packages"
+    addresses = ["--npm-registry", f"{place}/mine/npm/", "--pypi-registry", f"{place}/theirs/pypi"]
+    run = program.run("publish", root, *addresses, "--pypi-username", "worker")
+    assert run.code == 3, run.out + run.err
+    assert "reqPackageAccess" in run.err
+    assert "nothing was sent" in run.err
+    assert token not in run.out + run.err
+    for owner in ("mine", "theirs"):
+        assert gitea.packages_of(owner) == []
+    gitea.ask("PUT", f"/teams/{gitea.ask('GET', '/orgs/theirs/teams')[0]['id']}/members/worker")
+    run = program.run("publish", root, *addresses, "--pypi-username", "worker")
+    assert run.code == 0, run.out + run.err
+    assert [len(gitea.packages_of(owner)) for owner in ("mine", "theirs")] == [6, 6]

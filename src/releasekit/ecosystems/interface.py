@@ -462,6 +462,12 @@ class Target:
         """
         return ""
 
+    def describe_lookups(self) -> tuple[str, str]:
+        """Where uploads are looked for, and what to do if clients do not find them there: a
+        sentence, or nothing.
+        """
+        return self.registry.url, ""
+
     async def find_warnings(
         self, _package: Package, _artifacts: Sequence[Artifact], /
     ) -> list[PackageWarning]:

@@ -63,5 +63,5 @@ async def refuse_unentitled(
         for (why, hint), names in causes.items()
     ]
     raise_all(refused)
-    notes = (answer.note for answer in answers if answer.note)
+    notes = dict.fromkeys(answer.note for answer in answers if answer.note)
     return replace(plan, notes=(*plan.notes, *notes))

@@ -81,14 +81,14 @@ class Lookups(Struct):
             lag.hidden(missed_s)
             pause_s = min(next(pauses), lag.pause_s(missed_s) or math.inf)
             if now_s() + pause_s > deadline:
+                where, cure = target.describe_lookups()
+                hints = ["Run the same command again later: it asks the registry first.", cure]
+                if run.ambiguity:
+                    hints.append("If it ends the same, check that this address takes uploads.")
                 raise Undecided(
-                    f"{target.registry.url}: {trouble}, {patience_s:g} s after the upload"
+                    f"{where}: {trouble}, {patience_s:g} s after the upload"
                     f"{run.ambiguity and f', which had ended with: {run.ambiguity}'}",
-                    hint="Run the same command again later: it asks the registry first."
-                    + (
-                        run.ambiguity
-                        and " If it ends the same, check that this address takes uploads."
-                    ),
+                    hint=" ".join(filter(None, hints)),
                     problem=Problem.NOT_VISIBLE,
                 )
             await asyncio.sleep(pause_s)

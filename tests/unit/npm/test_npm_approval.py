@@ -463,6 +463,7 @@ registry=https://npm.example/
         ("//npm.example:8080/:_authToken=npm_x\n", ""),
         ("//npm.example/:_authToken=npm_\u00e4\n", ""),
         ("_authToken=npm_x\n", ""),
+        ("//npm.example/:_authToken=${RELEASEKIT_PYPI_TOKEN}\n", ""),
         (None, ""),
     ],
 )
@@ -471,13 +472,13 @@ def test_the_login_of_the_user(text: str | None, token: str, variable: str, tmp_
     if text is not None:
         (tmp_path / ".npmrc").write_text(text)
     place = tmp_path if variable == "HOME" else tmp_path / ".npmrc"
-    environ = {variable: str(place), "LOGIN": "npm_mine"}
+    environ = {variable: str(place), "LOGIN": "npm_mine", "RELEASEKIT_PYPI_TOKEN": "pypi_mine"}
     server = Server({f"GET {STAGE}": ITEM})
     if token:
         using(server, lambda npm: npm.waiting(RECORDED), environ=environ)
         assert server.requests[0].headers["Authorization"] == f"Bearer {token}"
     else:
-        with pytest.raises(MissingCredentials, match="has no token for it"):
+        with pytest.raises(MissingCredentials, match="has no login for it"):
             using(server, lambda npm: npm.waiting(RECORDED), environ=environ)
         assert server.requests == []
 
@@ -511,7 +512,7 @@ def test_a_login_that_a_build_may_have_written_is_not_the_users(tmp_path: Path) 
 
 
 def test_nobody_has_a_home() -> None:
-    with pytest.raises(MissingCredentials, match=r"no \.npmrc has no token"):
+    with pytest.raises(MissingCredentials, match=r"no \.npmrc has no login"):
         using({}, lambda npm: npm.waiting(RECORDED), environ={})
 
 

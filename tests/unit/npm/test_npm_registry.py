@@ -11,6 +11,7 @@ import pytest
 
 import fakes
 from javascript import package, tarball
+from releasekit.config.values import Url
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.folders import discovery
 from releasekit.ecosystems.npm import NpmInputs
@@ -25,6 +26,7 @@ from releasekit.errors import (
     PackageError,
     Rejected,
     Transient,
+    UnnamedRegistry,
 )
 from releasekit.host.sandbox import UNCONFINED
 from releasekit.http.client import http_client
@@ -79,13 +81,14 @@ def using(
     *,
     environ: Mapping[str, str] = LOGIN,
     place: str = ROOT,
+    root: Path = Path("/workspace"),
     **changes: object,
 ) -> T:
     async def main() -> T:
         taken = snapshot(environ)
         registries = fakes.registries(npm=place)
         values = {"registries": registries, "max_retries": 0, "retry_base_delay": 0.0, **changes}
-        config = fakes.config(Path("/workspace"), **values)
+        config = fakes.config(root, **values)
         async with http_client(transport=httpx.MockTransport(server)) as http:
             credentials = Credentials(taken, mask=lambda _: None)
             processes = cast("Processes", Nothing())
@@ -598,7 +601,7 @@ def test_missing_credentials_say_what_to_set(
     tmp_path: Path,
     environ: Mapping[str, str],
     place: str,
-    changes: dict[str, object],
+    changes: dict[str, Any],
     words: str,
 ) -> None:
     with pytest.raises(MissingCredentials) as caught:
@@ -618,7 +621,8 @@ def test_missing_credentials_say_what_to_set(
     [
         ({}, {}, "Bearer npm_mine"),
         (LOGIN, {}, f"Bearer {next(iter(LOGIN.values()))}"),
-        (IN_ACTIONS, {}, None),
+        (IN_ACTIONS, {}, "Bearer npm_mine"),
+        (IN_ACTIONS, {"place": ""}, None),
         ({}, {"trusted_publishing": "always"}, None),
     ],
 )
@@ -628,8 +632,9 @@ def test_on_a_laptop_the_login_of_npm_will_do(
     """R38: and the plan says whose token it is."""
     home = tmp_path / "home"
     home.mkdir()
-    place = ROOT.removeprefix("https:").rstrip("/")
-    (home / ".npmrc").write_text(f"{place}/:_authToken=npm_mine\n")
+    for place in (ROOT.removeprefix("https:").rstrip("/"), "//registry.npmjs.org"):
+        with (home / ".npmrc").open("a") as file:
+            file.write(f"{place}/:_authToken=npm_mine\n")
     server = Server({f"PUT {ALL}": httpx.Response(201)})
     artifact = tarball(tmp_path, PACKAGE)
 
@@ -648,6 +653,105 @@ def test_on_a_laptop_the_login_of_npm_will_do(
     own = f"npm: the token for {ROOT} is that of {home / '.npmrc'}"
     assert note == ("" if environ.get("RELEASEKIT_NPM_TOKEN") else own)
     assert server.requests[-1].headers["Authorization"] == sent
+
+
+PLACE = "//npm.example/team"
+BASIC = "Basic bWU6c2VjcmV0"  # me:secret
+
+
+@pytest.mark.parametrize(
+    ("lines", "sent"),
+    [
+        (f"{PLACE}/:_authToken=npm_mine", "Bearer npm_mine"),
+        (f"{PLACE}/:_auth=bWU6c2VjcmV0", BASIC),
+        (f"{PLACE}/:_auth = 'bWU6c2VjcmV0'\n{PLACE}/:_authToken=npm_mine", "Bearer npm_mine"),
+        (f"{PLACE}/:username=me\n{PLACE}/:_password=c2VjcmV0", BASIC),
+        (f"{PLACE}:username=me\n{PLACE}:_password=${{WORD}}", BASIC),
+        # As Node reads base64, and npm an .npmrc.
+        ("//npm.example/:username=me\n//npm.example/:_password=c2Vj cmV0=x", BASIC),
+        (f"\ufeff{PLACE}/:_authToken = npm_mine ; ours\r\n{PLACE}/:email=x # y", "Bearer npm_mine"),
+        (f"{PLACE}/:_authToken=npm\\#mine#ours", "Bearer npm#mine"),
+        (f"{PLACE}/:_authToken=npm${{NOPE?}}_${{END?}}", "Bearer npm_mine"),
+        (f"{PLACE}/:_authToken=${{NOPE}}\n//npm.example/:_auth=${{PAIR}}", BASIC),
+        (f"[other]\n{PLACE}/:_authToken=npm_mine", None),
+        (f"{PLACE}/:username=j\u00f6rg\n{PLACE}/:_password=c2VjcmV0", "Basic asO2cmc6c2VjcmV0"),
+        (f"{PLACE}/:_authToken=npm_\u00e4", None),
+        (f"; {PLACE}/:_authToken=npm_mine", None),
+        (f"; \x0c{PLACE}/:_authToken=npm_mine", None),
+        # Half a login is none, and the next one above counts.
+        (f"{PLACE}/:username=you\n//npm.example/:_authToken=npm_mine", "Bearer npm_mine"),
+        (f"{PLACE}/:_password=c2VjcmV0", None),
+        (f"{PLACE}/:_authToken=${{ABSENT}}", None),
+        (f"{PLACE}/:_authToken=XXXXX-XXXXX-XXXXX-XXXXX", None),
+        ("//npm.example/other/:_authToken=npm_mine", None),
+        ("_auth=bWU6c2VjcmV0", None),
+    ],
+)
+@pytest.mark.parametrize("environ", [{}, IN_ACTIONS])
+def test_every_login_of_npmrc_will_do_for_a_registry_of_ones_own(
+    tmp_path: Path, lines: str, sent: str | None, environ: Mapping[str, str]
+) -> None:
+    """R38, R66: in a job, too."""
+    (tmp_path / "npmrc").write_text(lines + "\n")
+    values = {"WORD": "c2VjcmV0", "END": "mine", "PAIR": "bWU6c2VjcmV0"}
+    given = {"NPM_CONFIG_USERCONFIG": str(tmp_path / "npmrc"), **values, **environ}
+    server = Server({"PUT /team/@acme%2fcore": httpx.Response(201)})
+    artifact = tarball(tmp_path, PACKAGE)
+
+    async def use(registry: Registry) -> None:
+        await registry.upload(PACKAGE, [artifact])
+
+    if sent is None:
+        with pytest.raises(MissingCredentials):
+            using(server, use, environ=given, place="https://npm.example/team/")
+        return
+    using(server, use, environ=given, place="https://npm.example/team/")
+    assert server.requests[-1].headers["Authorization"] == sent
+
+
+@pytest.mark.parametrize(
+    ("environ", "only_in", "sent"),
+    [
+        ({}, "", True),  # a home directory may be a checkout
+        ({}, "releasekit.toml", False),
+        (IN_ACTIONS, "", False),
+        (LOGIN, "releasekit.toml", False),  # what is withheld has nothing in its place
+    ],
+)
+def test_a_login_in_the_checkout_counts_for_its_user_alone(
+    tmp_path: Path, environ: Mapping[str, str], only_in: str, sent: bool
+) -> None:
+    """R38: a pull request could have written it."""
+    (tmp_path / "npmrc").write_text(f"{PLACE}/:_authToken=npm_mine\n")
+    server = Server({"PUT /team/@acme%2fcore": httpx.Response(201)})
+    artifact = tarball(tmp_path, PACKAGE)
+    goes_to = {"npm": Url("https://npm.example/team/", only_in)}
+
+    async def use(registry: Registry) -> None:
+        await registry.upload(PACKAGE, [artifact])
+
+    given = {"NPM_CONFIG_USERCONFIG": str(tmp_path / "npmrc"), **environ}
+    if sent:
+        using(server, use, environ=given, root=tmp_path, registries=goes_to)
+        assert server.requests[-1].headers["Authorization"] == "Bearer npm_mine"
+        return
+    with pytest.raises((MissingCredentials, UnnamedRegistry)):
+        using(server, use, environ=given, root=tmp_path, registries=goes_to)
+    assert server.requests == []
+
+
+def test_a_login_for_a_place_with_a_blank_in_it_is_found(tmp_path: Path) -> None:
+    """As projects of Azure have them."""
+    (tmp_path / "npmrc").write_text("//npm.example/a%20b/npm/:_authToken=npm_mine\n")
+    server = Server({"PUT /a%20b/npm/@acme%2fcore": httpx.Response(201)})
+    environ = {"NPM_CONFIG_USERCONFIG": str(tmp_path / "npmrc")}
+    artifact = tarball(tmp_path, PACKAGE)
+
+    async def use(registry: Registry) -> None:
+        await registry.upload(PACKAGE, [artifact])
+
+    using(server, use, environ=environ, place="https://npm.example/a%20b/npm/")
+    assert server.requests[-1].headers["Authorization"] == "Bearer npm_mine"
 
 
 EXCHANGE = "POST /-/npm/v1/oidc/token/exchange/package/@acme%2fcore"
@@ -730,7 +834,8 @@ def test_a_token_that_npm_does_not_know_may_publish_nothing() -> None:
     assert rights(Server({"GET /-/whoami": {"username": "me"}}), place="") == untold
     assert rights(Server({"GET /-/whoami": httpx.Response(404)}), place="") == untold
     elsewhere = Server({})
-    assert rights(elsewhere) == RightsFound()  # other servers may answer anything
+    untold = RightsFound(note=describe_untold("npm.example"))
+    assert rights(elsewhere) == untold  # other servers may answer anything
     assert elsewhere.asked == []
 
 

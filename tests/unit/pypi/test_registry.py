@@ -102,6 +102,10 @@ def page() -> httpx.Response:
         ("https://pkgs.example/legacy/", "https://pkgs.example/simple/"),
         ("https://pkgs.example/a/legacy", "https://pkgs.example/a/simple/"),
         ("https://pkgs.example/api/pypi/local", "https://pkgs.example/api/pypi/local/simple/"),
+        (
+            "https://pkgs.dev.azure.com/acme/_packaging/feed/pypi/upload",
+            "https://pkgs.dev.azure.com/acme/_packaging/feed/pypi/simple/",
+        ),
         ("http://127.0.0.1:8080/", "http://127.0.0.1:8080/simple/"),
         ("https://pkgs.example/nonlegacy/", "https://pkgs.example/nonlegacy/simple/"),
     ],
@@ -387,7 +391,48 @@ def test_a_local_version_is_refused_where_it_can_never_be_uploaded(
         assert "no-local-version" in caught.value.hint
         assert "`exclude-packages`" in caught.value.hint
     else:
-        assert using(Server({}), place, plan_notes) == ""
+        of_index = f"pypi: what is published is looked up at {PRIVATE.replace('legacy', 'simple')}"
+        said = using(Server({}), place, plan_notes)
+        assert said.startswith(of_index) if place == PRIVATE else said == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "headers", "told"),
+    [
+        ("", {}, "https://pkgs.example/team/simple/, derived from `pypi-registry`"),
+        ("https://get.example/x/", {}, "https://get.example/x/, as `pypi-index` says"),
+        (
+            "https://get.example/aBcD1234eFgH5678iJkL/simple/",
+            {},
+            "https://get.example/***/simple/, as `pypi-index` says",
+        ),
+        (
+            "",
+            {"X-DEVPI-API-VERSION": "2"},
+            "https://pkgs.example/team/legacy/+simple/, as devpi has it",
+        ),
+    ],
+)
+def test_the_plan_says_where_it_looks_and_doubts_an_index_that_knows_nothing(
+    given: str, headers: dict[str, str], told: str
+) -> None:
+    """R66, R68: pip may install from another address, and a new project is not there either."""
+    step = PlannedPackage(package=PACKAGE, action=Action.PUBLISH, reason="")
+
+    async def plan_notes(registry: Registry) -> tuple[str, str]:
+        assert isinstance(registry, PackageIndex)
+        await registry.lookup(PACKAGE)
+        return registry.plan_notes([step]), registry.describe_lookups()[1]
+
+    def absent(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(404, headers=headers)
+
+    inputs = [PyPIInputs(index=given)]
+    note, cure = using(absent, PRIVATE, plan_notes, ecosystem_inputs=inputs)
+    assert note.startswith(f"pypi: what is published is looked up at {told}. It has none of these")
+    assert "pip installs from another address" in cure
+    known, _ = using(lambda _: page(), PRIVATE, plan_notes, ecosystem_inputs=inputs)
+    assert "has none" not in known
 
 
 @pytest.mark.parametrize(
@@ -426,7 +471,7 @@ def test_a_version_that_pypi_completes_no_more_is_named(
             package=package, action=Action.PUBLISH, reason="", published=published
         )
         kept = replace(step, action=Action.KEEP)
-        assert registry.plan_notes([kept]) == ""
+        assert "takes no more" not in registry.plan_notes([kept])
         return registry.plan_notes([step])
 
     paths = ("/simple/acme-core/", "/team/simple/acme-core/")

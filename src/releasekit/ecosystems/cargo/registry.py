@@ -23,6 +23,7 @@ from releasekit.ecosystems.preflight import Publisher, RightsFound, TrustState
 from releasekit.ecosystems.shared.answers import ResponseRules, hints_by_status
 from releasekit.ecosystems.shared.documents import text_in
 from releasekit.ecosystems.shared.login import OidcAuth, TokenAuth, describe_untold
+from releasekit.ecosystems.shared.rights import find_rights_at_gitea
 from releasekit.ecosystems.shared.server import (
     MAX_FILE_BYTES,
     MAX_PAGE_BYTES,
@@ -112,6 +113,8 @@ _LISTED: Final = 100
 # A more exact message is worth no longer wait.
 _COMPARING_S: Final = 30.0
 _UNLIMITED: Final = Limit(0, 0.0)
+# https://doc.rust-lang.org/cargo/reference/registry-web-api.html#publish
+_UPLOADS: Final = "api/v1/crates/new"
 # The largest file of crates.io's index is under 2 MB, nearly all are below 100 kB.
 _MAX_KEPT_BYTES: Final = 512 * 1024
 
@@ -189,7 +192,7 @@ class SparseRegistry(Resource):
         self,
         packages: Sequence[Package],
         *,
-        proving: bool,  # noqa: ARG002
+        proving: bool,
     ) -> RightsFound:
         """Whether the registry takes uploads at all, and what crates.io tells of crates without a
         login. What a token may do, it tells nobody.
@@ -197,8 +200,13 @@ class SparseRegistry(Resource):
         """
         if not self._destination.is_crates_io:
             # The lookups have read it.
-            if self._endpoints is None or self._endpoints.api is not None:
+            if self._endpoints is None:
                 return RightsFound()
+            if (api := self._endpoints.api) is not None:
+                url, headers = below(api, _UPLOADS), self._authorize()
+                return await find_rights_at_gitea(
+                    self._server, "PUT", url, headers, packages, proving=proving
+                )
             denied = Denied(
                 f"config.json of {self.url} has no `api`, so it takes no uploads", hint=_NO_API
             )
@@ -379,7 +387,7 @@ class SparseRegistry(Resource):
     async def _put(self, api: httpx.URL, body: bytes, token: Secret) -> httpx.Response:
         request = self._server.http.build_request(
             "PUT",
-            below(api, "api/v1/crates/new"),
+            below(api, _UPLOADS),
             content=body,
             headers={
                 "Authorization": token.reveal(),

@@ -28,6 +28,7 @@ from releasekit.ecosystems.shared.answers import (
 from releasekit.ecosystems.shared.artifacts import MAX_BYTES as MAX_BUILT_BYTES
 from releasekit.ecosystems.shared.artifacts import digests
 from releasekit.ecosystems.shared.login import explain_unnamed, pair
+from releasekit.ecosystems.shared.rights import find_rights_at_gitea
 from releasekit.ecosystems.shared.server import MAX_FILE_BYTES, UPLOAD_TIMEOUT, RegistryClient
 from releasekit.errors import MissingCredentials, Rejected, Transient
 from releasekit.fields import replace
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from releasekit.config.values import Url
     from releasekit.ecosystems.interface import Services
     from releasekit.ecosystems.maven import MavenOptions
+    from releasekit.ecosystems.preflight import RightsFound
     from releasekit.host.artifact_reader import ArtifactReader
     from releasekit.http.credentials import Credentials, Secret
     from releasekit.model import Artifact, Package, PackageId
@@ -307,6 +309,18 @@ class Repository:
         self._slots = asyncio.Semaphore(1 if concurrency == 1 else _FILES_AT_ONCE * concurrency)
         # Packages that this run has listed in their maven-metadata.xml.
         self._listed: set[PackageId] = set()
+
+    async def find_rights(
+        self,
+        packages: Sequence[Package],
+        *,
+        proving: bool,
+    ) -> RightsFound:
+        """By a path that no file of a package has."""
+        url, headers = self._server.at("releasekit"), self._login.header()
+        return await find_rights_at_gitea(
+            self._server, "PUT", url, headers, packages, proving=proving
+        )
 
     async def lookup(self, package: Package) -> Published | None:
         """As the reader's, and what the metadata lacks, which no file tells."""

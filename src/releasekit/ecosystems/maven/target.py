@@ -267,7 +267,7 @@ class MavenTarget(Target):
         self.elsewhere = workspace.elsewhere
         self.prebuilt = MavenFiles(workspace.packages, workspace.complete)
         if isinstance(registry, Repository):
-            self.preflight = Preflight(is_new=registry.is_new)
+            self.preflight = Preflight(rights=registry, is_new=registry.is_new)
 
     def split_singly(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
         return self._found.split_singly(packages)

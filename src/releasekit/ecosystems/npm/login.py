@@ -1,5 +1,5 @@
-"""What authenticates a request: a token, this job's identity, exchanged for a token, or what
-`npm login` has left for a person.
+"""What authenticates a request: a token, this job's identity, exchanged for a token, or what the
+user's .npmrc has for the registry.
 
 Only the user's own .npmrc is read, never a project's: that comes with the sources, and could name
 any place for the token of this one. The user's names the place of each token in it, unless it lies
@@ -11,6 +11,8 @@ https://docs.npmjs.com/cli/v11/configuring-npm/npmrc#auth-related-configuration
 
 from __future__ import annotations
 
+import base64
+import os.path
 import re
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,19 +20,23 @@ from typing import TYPE_CHECKING, Final
 
 import httpx
 
+from releasekit.config.declaration import PREFIX
 from releasekit.ecosystems.npm import NPMJS_HOST
 from releasekit.ecosystems.shared import login
 from releasekit.errors import Denied, MissingCredentials
-from releasekit.host.files import is_in_checkout, read_text
+from releasekit.host.files import is_in_checkout, read_file
 from releasekit.http.answers import message_of
+from releasekit.http.credentials import Secret
 from releasekit.http.identity import CIRCLECI, GITHUB, GITLAB, SharedToken, text_of
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from releasekit.config.values import TrustedPublishing, Url
     from releasekit.ecosystems.interface import Services
     from releasekit.host.sandbox import Sandbox
-    from releasekit.http.credentials import Credentials, Secret
+    from releasekit.http.credentials import Credentials
     from releasekit.model import Package
 
 TOKEN: Final = "RELEASEKIT_NPM_TOKEN"  # noqa: S105 (its name)
@@ -44,15 +50,23 @@ _REGISTER: Final = (
 _ISSUERS: Final = (GITHUB, GITLAB, CIRCLECI)
 _FILE_VARIABLES: Final = ("npm_config_userconfig", "NPM_CONFIG_USERCONFIG")
 _MAX_BYTES: Final = 1024 * 1024
-_KEY: Final = ":_authToken"
-_VARIABLE: Final = re.compile(r"\$\{([^${}]+)\}")
+# What actions/setup-node sets where it is given no token:
+# https://github.com/actions/setup-node/blob/main/src/authutil.ts
+_NO_TOKEN: Final = "XXXXX-XXXXX-XXXXX-XXXXX"  # noqa: S105
+_VARIABLE: Final = re.compile(r"\$\{([^${}?]+)(\?)?\}")
+
+
+class EncodedPair(Secret):
+    """A user and a password, in base64."""
+
+    __slots__ = ()
 
 
 def make_login(
     wish: TrustedPublishing, root: Path, services: Services, registry: Url
 ) -> login.Login:
-    """auto: the token if there is one, else this job's identity where npm knows what that is; on a
-    laptop the token that `npm login` has left.
+    """auto: the token if there is one, else this job's identity where npm knows what that is, else
+    the login of the user's .npmrc, except for npmjs.com in a job of GitHub Actions.
     """
     url = httpx.URL(registry.text)
     trusting = login.is_trusting(wish, known=url.host == NPMJS_HOST)
@@ -64,9 +78,14 @@ def make_login(
         wish, services, wanted, trusted=trusted, audiences=[f"npm:{url.host}"], issuers=_ISSUERS
     )
     credentials = services.credentials
-    if services.ci.is_actions or wish == "always" or not isinstance(chosen, login.NoAuth):
+    # A token that is withheld has no other one in its place.
+    if wish == "always" or credentials.get(TOKEN) or not isinstance(chosen, login.NoAuth):
         return chosen
-    return read_npmrc_login(root, credentials, registry, services.processes.sandbox) or chosen
+    in_job = services.ci.is_actions
+    if in_job and url.host == NPMJS_HOST:
+        return chosen
+    sandbox = services.processes.sandbox
+    return read_npmrc_login(root, credentials, registry, sandbox, in_job=in_job) or chosen
 
 
 def make_user_login(
@@ -81,7 +100,7 @@ def make_user_login(
     return login.NoAuth(
         MissingCredentials(
             f"npm: no credentials for {url}: {TOKEN} is not set, and "
-            f"{_find_npmrc(credentials) or 'no .npmrc'} has no token for it",
+            f"{_find_npmrc(credentials) or 'no .npmrc'} has no login for it",
             hint=f"Run `npm login --registry {url}` first; a token that may only stage cannot "
             "approve.",
         )
@@ -90,7 +109,10 @@ def make_user_login(
 
 def authorize(token: Secret | None) -> dict[str, str]:
     """The header that carries `token`; none without one."""
-    return {} if token is None else {"Authorization": f"Bearer {token.reveal()}"}
+    if token is None:
+        return {}
+    scheme = "Basic" if isinstance(token, EncodedPair) else "Bearer"
+    return {"Authorization": f"{scheme} {token.reveal()}"}
 
 
 class PackageTokens(login.Login):
@@ -161,19 +183,31 @@ class PackageExchange(login.TokenExchange):
 
 
 def read_npmrc_login(
-    root: Path, credentials: Credentials, registry: Url, sandbox: Sandbox
+    root: Path, credentials: Credentials, registry: Url, sandbox: Sandbox, *, in_job: bool = False
 ) -> login.Login | None:
-    """The token in the user's .npmrc; None where that has none for `registry`."""
+    """What the user's .npmrc has for `registry`; None for nothing. One that a pull request or a
+    build could have written does not count in a job, nor for a registry that no input names.
+    """
     path = _find_npmrc(credentials)
-    if path is None or not path.exists():
+    if path is None or not os.path.isfile(path):  # noqa: PTH113 (which raises in a closed HOME)
         return None
-    text = read_text(path, max_bytes=_MAX_BYTES)
-    found = _expand(_find_token(text, httpx.URL(registry.text)), credentials)
-    if not found:
+    text = read_file(path, max_bytes=_MAX_BYTES).decode("utf-8-sig", "replace")
+    secret = _find_secret(text, httpx.URL(registry.text), credentials)
+    if secret is None:
         return None
-    foreign = is_in_checkout(path, root) or sandbox.can_change(path)
-    held = login.withhold("npm", registry) if foreign else None
-    return held or login.TokenAuth(credentials.adopt(found), source=str(path))
+    if is_in_checkout(path, root) or sandbox.can_change(path):
+        if held := login.withhold("npm", registry):
+            return held
+        if in_job:
+            return login.NoAuth(
+                MissingCredentials(
+                    f"npm: the login for {registry} in {path} is not used: a pull request or a "
+                    "build could have written it",
+                    hint="Keep that file outside of the checkout and of temporary directories, or "
+                    f"set {TOKEN}.",
+                )
+            )
+    return login.TokenAuth(secret, source=str(path))
 
 
 def _find_npmrc(credentials: Credentials) -> Path | None:
@@ -185,29 +219,79 @@ def _find_npmrc(credentials: Credentials) -> Path | None:
     return Path(home) / ".npmrc" if home else None
 
 
-def _find_token(text: str, url: httpx.URL) -> str:
-    """The one of the longest address that `url` begins with, as npm chooses it; empty for none.
+def _find_secret(text: str, url: httpx.URL, credentials: Credentials) -> Secret | None:
+    """That of the longest address that `url` begins with and that has one.
     https://github.com/npm/npm-registry-fetch/blob/main/lib/auth.js (regFromURI)
     """
-    found = {}
-    for line in text.splitlines():
-        key, equals, value = line.partition("=")
-        place = key.strip()
-        if equals and place.startswith("//") and place.endswith(_KEY):
-            found[place.removesuffix(_KEY).rstrip("/")] = value.strip().strip("\"'")
-    place = f"//{url.netloc.decode('ascii')}{url.path}".rstrip("/")
-    while place not in found and place.count("/") > 2:
+    logins: dict[str, dict[str, str]] = {}
+    for line in re.split(r"[\r\n]+", text):
+        if line.startswith("["):
+            break  # what follows belongs to this section
+        key, _, value = line.partition("=")
+        place, _, name = key.strip().rpartition(":")
+        if place.startswith("//"):
+            expanded = _expand(_read_value(value.strip()), credentials)
+            logins.setdefault(place.rstrip("/"), {})[name] = expanded
+    path = url.raw_path.decode("ascii").partition("?")[0]
+    place = f"//{url.netloc.decode('ascii')}{path}".rstrip("/")
+    while place.count("/") > 1:
+        if secret := _read_secret(logins.get(place, {}), credentials):
+            return secret
         place = place.rpartition("/")[0]
-    return found.get(place, "")
+    return None
 
 
-def _expand(token: str, credentials: Credentials) -> str:
-    """With the values of `${VARIABLE}`; empty where one is not set, and for no token."""
+def _read_value(text: str) -> str:
+    """Without its quotes, or what is a comment behind it.
+    https://github.com/npm/ini/blob/main/lib/ini.js (unsafe)
+    """
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
+        return text[1:-1]
+    kept = re.match(r"(?:\\.|[^;#\\])*", text)
+    return re.sub(r"\\([;#\\])", r"\1", kept[0] if kept else "").strip()
+
+
+def _read_secret(values: Mapping[str, str], credentials: Credentials) -> Secret | None:
+    """As npm prefers them: a token, a user with a password in base64, or both apart, of which the
+    password alone is in base64.
+    https://docs.npmjs.com/cli/v11/configuring-npm/npmrc#auth-related-configuration
+    """
+    token, encoded, user, password = (
+        values.get(name, "") for name in ("_authToken", "_auth", "username", "_password")
+    )
+    if not (token + encoded).isascii():
+        return None
+    if token:
+        return credentials.adopt(token) if token != _NO_TOKEN else None
+    if not encoded and user and password:
+        credentials.adopt(password)
+        encoded = base64.b64encode(f"{user}:".encode() + _decode(password)).decode("ascii")
+    if not encoded:
+        return None
+    credentials.adopt(_decode(encoded).decode("utf-8", "replace").partition(":")[2])
+    return EncodedPair(credentials.adopt(encoded).reveal())
+
+
+def _decode(text: str) -> bytes:
+    """As Node reads base64: to the first `=`, with or without it, and past what is none."""
+    plain = text.partition("=")[0].replace("-", "+").replace("_", "/")
+    digits = re.sub(r"[^A-Za-z0-9+/]", "", plain)
+    digits = digits[: len(digits) - (len(digits) % 4 == 1)]
+    return base64.b64decode(digits + "=" * (-len(digits) % 4))
+
+
+def _expand(text: str, credentials: Credentials) -> str:
+    """With the values of `${VARIABLE}`, of which `${VARIABLE?}` may be unset; empty where another
+    one is, and where one is an input of this program: a login of its own is for its own registry.
+    https://docs.npmjs.com/cli/v11/configuring-npm/npmrc
+    """
     values = {}
-    for name in _VARIABLE.findall(token):
-        secret = credentials.get(name)
-        values[name] = secret.reveal() if secret else credentials.environment.get(name, "")
-    if not all(values.values()):
-        return ""
-    expanded = _VARIABLE.sub(lambda match: values[match[1]], token)
-    return expanded if expanded.isascii() and expanded.isprintable() else ""
+    for found in _VARIABLE.finditer(text):
+        name, may_be_unset = found.groups()
+        secret = None if name.startswith(PREFIX) else credentials.get(name)
+        value = secret.reveal() if secret else credentials.environment.get(name, "")
+        if not value and not may_be_unset:
+            return ""
+        values[found[0]] = value
+    expanded = _VARIABLE.sub(lambda match: values[match[0]], text)
+    return expanded if expanded.isprintable() else ""

@@ -33,6 +33,7 @@ from releasekit.ecosystems.npm.tarball import get_filename, read_artifact
 from releasekit.ecosystems.preflight import Publisher, RightsFound, TrustState
 from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.ecosystems.shared.login import TokenAuth, describe_untold
+from releasekit.ecosystems.shared.rights import find_rights_at_gitea
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.ecosystems.shared.server import MAX_PAGE_BYTES, RegistryClient
 from releasekit.errors import Denied, PackageError, Rejected, StageOnly, Transient
@@ -136,7 +137,12 @@ class NpmRegistry:
         if isinstance(self._login, PackageTokens):
             return RightsFound(await _find_untrusted(packages, self._login) if proving else {})
         token = self._login.for_reading()
-        if token is None or not self.is_npmjs:
+        if not self.is_npmjs:
+            url = self.server.at(escape(packages[0].id.name))
+            return await find_rights_at_gitea(
+                self.server, "PUT", url, authorize(token), packages, proving=proving
+            )
+        if token is None:
             return RightsFound()
         response = await self.server.read(self.server.at("-/whoami"), authorize(token))
         if response.status_code == 401:

@@ -12,7 +12,7 @@ import json
 import time
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import IO, TYPE_CHECKING, Final, cast
+from typing import IO, TYPE_CHECKING, Final, Literal, cast
 
 import httpx
 from msgspec import Struct
@@ -39,6 +39,7 @@ from releasekit.ecosystems.shared.answers import (
 )
 from releasekit.ecosystems.shared.artifacts import read_attestation
 from releasekit.ecosystems.shared.login import OidcAuth, TokenAuth, describe_untold, pair
+from releasekit.ecosystems.shared.rights import find_rights_at_gitea
 from releasekit.ecosystems.shared.server import (
     MAX_PAGE_BYTES,
     UPLOAD_TIMEOUT,
@@ -48,6 +49,7 @@ from releasekit.ecosystems.shared.server import (
 from releasekit.errors import Denied, PackageError, PlanError, Rejected
 from releasekit.fields import replace
 from releasekit.host.artifact_reader import open_artifact
+from releasekit.host.secret_encodings import is_token_like
 from releasekit.http.answers import message_of
 from releasekit.http.origins import is_safe, require_safe, same_origin
 from releasekit.model import SENT, Action, PackageWarning, WarningName
@@ -74,6 +76,15 @@ if TYPE_CHECKING:
 _INDEXES: Final = {
     "https://upload.pypi.org/legacy/": "https://pypi.org/simple/",
     "https://test.pypi.org/legacy/": "https://test.pypi.org/simple/",
+}
+# How the address of an index is derived from that of uploads; after any other one, it is `simple/`.
+# https://learn.microsoft.com/en-us/azure/devops/artifacts/quickstarts/python-packages
+_ENDS: Final = {"/legacy/": "/simple/", "/pypi/upload/": "/pypi/simple/"}
+# How it was found, in words.
+_FOUND: Final = {
+    "given": "as `pypi-index` says",
+    "derived": "derived from `pypi-registry`",
+    "devpi": "as devpi has it",
 }
 # Most packages have an sdist and a wheel.
 FILES_AT_ONCE: Final = 2
@@ -219,7 +230,9 @@ ANSWERS: Final = ResponseRules(
 def derive_index(registry: str) -> str:
     """The simple index that belongs to an upload URL."""
     address = registry.rstrip("/") + "/"
-    return _INDEXES.get(address) or address.removesuffix("/legacy/").rstrip("/") + "/simple/"
+    end = next((each for each in _ENDS if address.endswith(each)), "/")
+    derived = address.removesuffix(end) + _ENDS.get(end, "/simple/")
+    return _INDEXES.get(address, derived)
 
 
 class PackageIndex:
@@ -237,7 +250,9 @@ class PackageIndex:
         insecure, index = services.insecure, inputs.index or derive_index(goes_to.text)
         self._upload_url = require_safe(goes_to.text, name="pypi-registry", insecure=insecure)
         self.index_url = require_safe(index, name="pypi-index", insecure=insecure)
-        self._is_index_derived = not inputs.index
+        self._index_is: Literal["given", "derived", "devpi"] = (
+            "given" if inputs.index else "derived"
+        )
         self.url = str(self._upload_url)
         self._server = RegistryClient(self._upload_url, ANSWERS, services)
         self._index = RegistryClient(self.index_url, ANSWERS, services)
@@ -293,7 +308,13 @@ class PackageIndex:
         self, packages: Sequence[Package], *, proving: bool
     ) -> RightsFound:
         if isinstance(self._login, TokenAuth):
-            return self._find_outside(packages)
+            found = self._find_outside(packages)
+            if self.is_pypi or found.denied:
+                return found
+            headers = {"Authorization": self._make_basic(await self._login.get(packages[0]))}
+            return await find_rights_at_gitea(
+                self._server, "POST", self._upload_url, headers, packages, proving=proving
+            )
         if not self.is_trusting or not proving:
             return RightsFound()
         # A token is for the projects that trust this job. To mint one makes the project of one
@@ -323,7 +344,7 @@ class PackageIndex:
             return RightsFound({each.id: denied for each in packages})
         names = limits.names
         if names is None:
-            return RightsFound(note=describe_untold(self._upload_url.host) if self.is_pypi else "")
+            return RightsFound(note=describe_untold(self._upload_url.host))
         denied = Denied(f"the token is for {few(sorted(names))} only", hint=_WIDER)
         return RightsFound({each.id: denied for each in packages if each.id.name not in names})
 
@@ -373,13 +394,29 @@ class PackageIndex:
             return _PENDING.format(site=site, values=values), package.id.name
         return f"enter {values}, at", f"{site}/project/{package.id.name}/settings/publishing/"
 
+    def describe_lookups(self) -> tuple[str, str]:
+        """As in `Target`."""
+        if self.is_pypi:
+            return self.url, ""
+        parts = str(self.index_url).split("/")
+        shown = "/".join("***" if is_token_like(each) else each for each in parts)
+        cure = "If pip installs from another address, `pypi-index` has to name that."
+        return f"{shown}, {_FOUND[self._index_is]}", cure
+
     def plan_notes(self, packages: Sequence[PlannedPackage]) -> str:
-        """The versions that pypi.org no longer takes files for. Raises PlanError for a version that
-        it refuses.
+        """The versions that pypi.org no longer takes files for; of another server, where its index
+        is. Raises PlanError for a version that pypi.org refuses.
         https://packaging.python.org/en/latest/specifications/version-specifiers/#local-version-identifiers
         """
         if not self.is_pypi:
-            return ""
+            where, _ = self.describe_lookups()
+            note = f"pypi: what is published is looked up at {where}"
+            if packages and all(self.is_new(each.package.id) for each in packages):
+                note += (
+                    ". It has none of these packages: they are new, or pip installs from another "
+                    "address, and `pypi-index` has to name that"
+                )
+            return note
         closed = []
         for planned in packages:
             package, since = planned.package, planned.published and planned.published.since
@@ -403,13 +440,13 @@ class PackageIndex:
         )
 
     async def lookup(self, package: Package) -> Published | None:
-        is_derived = self._is_index_derived  # when it is asked; another lookup may change it
+        is_derived = self._index_is == "derived"  # when it is asked; another lookup may change it
         response = await self._get_page(package)
         is_devpi = "X-DEVPI-API-VERSION" in response.headers
         if response.status_code == 404 and is_devpi and is_derived:
             # It has its index at another path: https://devpi.net/docs/
             self.index_url = below(self._upload_url, "+simple/")
-            self._is_index_derived = False
+            self._index_is = "devpi"
             response = await self._get_page(package)
         index, name = self.index_url, package.id.name
         # Private indexes redirect to pypi.org for packages that they do not have.

@@ -145,6 +145,9 @@ class PyPITarget(Target):
         self._found.refuse_unpublishable(planned, on_pypi=bool(self._index and self._index.is_pypi))
         return ". ".join(filter(None, [of_index, self._found.describe_pins(planned)]))
 
+    def describe_lookups(self) -> tuple[str, str]:
+        return self._index.describe_lookups() if self._index else super().describe_lookups()
+
     def _try_out(self, package: Package, shared: Path) -> Trial:
         """Wheels alone: to ask a source distribution can mean to build it."""
         # The extra index comes first, and of a name that it has, nothing else counts.

@@ -100,6 +100,10 @@ class RegistryClient:
             # All of it was sent; an unreadable answer leaves open whether it was stored.
             raise Transient(str(error), ambiguous=True, hint=error.hint) from error
 
+    async def ask(self, make_request: Callable[[], httpx.Request]) -> httpx.Response:
+        """Send what changes nothing, again if no answer came; return one of any status."""
+        return await client.retry(lambda: client.send(self.http, make_request()), self._policy)
+
     async def send_paced(self, make_request: Callable[[], httpx.Request]) -> httpx.Response:
         """As `send_once`, for one file of many: after too many requests, this one is sent again at
         the reduced pace, rather than all files of the package.
