@@ -12,7 +12,6 @@ https://docs.npmjs.com/cli/v11/configuring-npm/npmrc#auth-related-configuration
 from __future__ import annotations
 
 import base64
-import os.path
 import re
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,7 +23,7 @@ from releasekit.config.declaration import PREFIX
 from releasekit.ecosystems.npm import NPMJS_HOST
 from releasekit.ecosystems.shared import login
 from releasekit.errors import Denied, MissingCredentials
-from releasekit.host.files import is_in_checkout, read_file
+from releasekit.host.files import is_file, is_in_checkout, read_file
 from releasekit.http.answers import message_of
 from releasekit.http.credentials import Secret
 from releasekit.http.identity import CIRCLECI, GITHUB, GITLAB, SharedToken, text_of
@@ -189,7 +188,7 @@ def read_npmrc_login(
     build could have written does not count in a job, nor for a registry that no input names.
     """
     path = _find_npmrc(credentials)
-    if path is None or not os.path.isfile(path):  # noqa: PTH113 (which raises in a closed HOME)
+    if path is None or not is_file(path):
         return None
     text = read_file(path, max_bytes=_MAX_BYTES).decode("utf-8-sig", "replace")
     secret = _find_secret(text, httpx.URL(registry.text), credentials)
@@ -269,7 +268,8 @@ def _read_secret(values: Mapping[str, str], credentials: Credentials) -> Secret 
     if not encoded:
         return None
     credentials.adopt(_decode(encoded).decode("utf-8", "replace").partition(":")[2])
-    return EncodedPair(credentials.adopt(encoded).reveal())
+    credentials.adopt(encoded)
+    return EncodedPair(encoded)
 
 
 def _decode(text: str) -> bytes:
