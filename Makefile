@@ -57,7 +57,7 @@ demo: ## publish examples/polyglot into build/demo-registry, as far as its tools
 	esac; done
 
 # What tests ask for by `require_tool`, and Debian has in packages; in CI all of it has to be there.
-TOOLS := node npm cargo go mvn java gpg nginx rsync strace
+TOOLS := node npm cargo go mvn java gradle gpg nginx rsync strace
 
 # Where builds may write, as below /tmp, some tests would be left out: it runs them in a copy.
 PYTEST = $(BIN)/python tests/closed.py $(BIN)/python -m pytest --dist worksteal

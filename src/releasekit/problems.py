@@ -100,7 +100,7 @@ class Problem(StrEnum):
     PLAN_FILE = "RK-215", "A plan file cannot be used"
     RESULTS = "RK-216", "Results cannot be used, or joined"
     APPROVAL = "RK-217", "There is nothing to approve"
-    DIST = "RK-218", "The files in `dist` cannot be used"
+    DIST = "RK-218", "Files that were built elsewhere cannot be used"
     REGISTRY_SETTINGS = "RK-219", "The settings of a registry contradict each other"
     UNREADABLE = "RK-220", "A file cannot be read"
     MANIFEST = "RK-221", "A manifest has a value that cannot be used"

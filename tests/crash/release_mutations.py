@@ -33,8 +33,8 @@ DECISION = mutants(
         "what was taken out of dist is sent": without("_at_hand", "entry.prebuilt == ..."),
         "other bytes than those from elsewhere are kept": change(
             "decide",
-            "compare(prebuilt, published)",
-            "Comparison(compare(prebuilt, published).missing, ())",
+            "compare(lasting, published)",
+            "Comparison(compare(lasting, published).missing, ())",
         ),
         "what waits is sent again": never("decide", "entry is not None and _awaits(...)"),
         "what waits elsewhere waits here": never("_awaits", "not is_begun(entry, url)"),

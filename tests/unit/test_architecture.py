@@ -86,7 +86,7 @@ def test_ecosystems_do_not_know_each_other() -> None:
         for other in imports(tree):
             if other.startswith("ecosystems."):
                 shared = {"interface", "preflight", "approval", "directory", "shared"}
-                shared |= {"dist_files"} if own in {"prebuilt", "pypi"} else set()
+                shared |= {"dist_files"} if own in {"maven", "prebuilt", "pypi"} else set()
                 assert other.split(".")[1] in {own, *shared}, (module, other)
 
 

@@ -237,7 +237,7 @@ def _choose_packages(
     unread = survey.describe_unread(about)
     rows += map(CheckRow.of_sentence, (*unlisted, *map(mark_unread, unread)))
     found = collect_packages(targets, config.root, about, [*unlisted, *unread])
-    if foreign := survey.describe_foreign(config.root, about):
+    if foreign := survey.describe_foreign(config, targets):
         rows.append(CheckRow.of_sentence(foreign))
     return about.select({p.id: p for p in found if not p.unpublishable})
 

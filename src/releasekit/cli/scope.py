@@ -42,6 +42,7 @@ async def open_scope(
     targets = await open_targets(group, config, session, services, survey.tree)
     about = config.package_filter
     notes = survey.describe_unlisted(config, targets)
+    notes += filter(None, (each.versioning.describe_left_out() for each in targets.values()))
     files = survey.describe_unread(about)
     # Where anything is found, what may get no version is said with the versions.
     is_empty = not any(each.workspace.packages for each in targets.values())

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from releasekit.config.values import Dist
 
 MAX_FILES: Final = 20_000
+_MUCH: Final = "Keep everything else than this release out of it."
 _MAX_SUMS_BYTES: Final = 4 * 1024 * 1024
 # Signatures, attestations and checksums that tools put beside what they make. Whatever a registry
 # takes of these is made again when the files go there.
@@ -74,9 +75,11 @@ def collect_files(
     return [found[key] for key in sorted(found)]
 
 
-def below(place: Dist) -> Iterator[Path]:
-    """Its files at any depth, links and hidden names left out; raises ConfigError."""
-    count = 0
+def below(place: Dist, most: int = 0) -> Iterator[Path]:
+    """Its files at any depth, links and hidden names left out; raises ConfigError, and where there
+    are to be so many at `most`, for any link.
+    """
+    count, limit = 0, most or MAX_FILES
     pending = [place.path]
     while pending:
         directory = pending.pop()
@@ -90,8 +93,8 @@ def below(place: Dist) -> Iterator[Path]:
         pending += [directory / name for name in directories if name[0] != "."]
         for path in (directory / name for name in others if name[0] != "."):
             count += 1
-            if count > MAX_FILES:
-                raise dist_error(f"{place.label}: there are more than {MAX_FILES} files in it")
+            if count > limit:
+                raise dist_error(f"{place.label}: there are more than {limit} files in it", _MUCH)
             if not path.is_symlink():
                 yield path
                 continue
@@ -102,9 +105,10 @@ def below(place: Dist) -> Iterator[Path]:
                 raise dist_error(
                     f"{path} is a symbolic link that leads to itself; remove it"
                 ) from error
-            if not led.is_relative_to(place.path):
+            out = "" if led.is_relative_to(place.path) else f" that leads out of {place.path}"
+            if out or most:
                 raise dist_error(
-                    f"{path} is a symbolic link that leads out of {place.path}",
+                    f"{path} is a symbolic link{out}",
                     "Copy the file there: only what lies in the directory is published.",
                 )
 

@@ -373,6 +373,12 @@ class Versioning:
         """The packages that share a version, by the place where it stands."""
         return {}
 
+    def describe_left_out(self) -> str:
+        """What is published from here and gets no version here, and what to do: a sentence, or
+        nothing.
+        """
+        return ""
+
     def list_edges(self, _released: Mapping[str, str], /) -> Iterable[Edge]:
         """List what the published files of packages require of others here, by their manifests and
         today's pins. `released` maps canonical names to the versions that pins named then. Neither

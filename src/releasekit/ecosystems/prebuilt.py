@@ -120,6 +120,8 @@ class _Found(Struct):
 
     def complete(self, package: Package) -> Package:
         """With its files, and with what these need beyond its manifest."""
+        if package.prebuilt:  # which its ecosystem has found
+            return package
         files = self.files.get(package.id.name, {})
         known = {need.on for need in (*package.dependencies, *package.elsewhere)} | {package.id}
         more = {need.on: need for need in self.needs[package.id.name] if need.on not in known}
@@ -173,6 +175,8 @@ class _Found(Struct):
                 f"{what}, which is never published: {package.unpublishable}",
                 "Take it out of `dist`.",
             )
+        if package.prebuilt:
+            raise _misfit(f"{what}, whose files {package.directory} has", "Take it out of `dist`.")
         if package.version != contained.version:
             raise _misfit(f"{what}, but {package.version} is planned")
         return package

@@ -35,8 +35,8 @@ UNVOUCHED: Final = (
 )
 _AGAIN: Final = "built again, since the files of an earlier run cannot be verified"
 _BROUGHT: Final = (
-    "a file that was published is never replaced. Take it out of `dist`, or bump the version and "
-    "build it again"
+    "a file that was published is never replaced. Take it out of `dist` or `directories`, or bump "
+    "the version and build it again"
 )
 
 
@@ -83,7 +83,9 @@ def decide(
     action, reason = _decide_without_dist(published, entry, commit, url)
     if action not in {Action.KEEP, Action.PUBLISH}:
         return action, reason
-    given = compare(prebuilt, published)
+    # Each signing makes another signature, of the same bytes too.
+    lasting = [each for each in prebuilt if not each.filename.endswith(".asc")]
+    given = compare(lasting, published)
     if given.differing:
         return Action.REFUSE, mismatch(prebuilt, published, given.differing[0], way_out=_BROUGHT)
     if action is Action.KEEP and given.missing:

@@ -13,7 +13,10 @@ from releasekit.report.text import few
 from releasekit.text.escape import visible
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
+
+    from releasekit.ecosystems.interface import Target
 
 _FOREIGN_HELP: Final = f"{DOCS}/limits.md#other-tools"
 # What other tools publish by, in a root: a name with at most one `*`, the tool, and what tells a
@@ -57,18 +60,57 @@ _FOREIGN_MANIFESTS: Final = (
     ("Chart.yaml", "Helm", ""),
 )
 _MAX_HEAD_BYTES: Final = 256 * 1024
+# How these publish into a directory in Maven's layout: what the build file takes, the command, and
+# the directory. https://docs.gradle.org/current/userguide/publishing_maven.html,
+# https://www.scala-sbt.org/1.x/docs/Publishing.html,
+# https://mill-build.org/mill/javalib/publishing.html
+_INTO_DIRECTORIES: Final = {
+    "Gradle": (
+        "apply `maven-publish` with a publication",
+        'gradle publishToMavenLocal "-Dmaven.repo.local=$PWD/build/repo"',
+        "build/repo",
+    ),
+    "sbt": (
+        'write `ThisBuild / publishTo := Some(MavenCache("repo", file("target/repo")))`',
+        "sbt +publish",
+        "target/repo",
+    ),
+    "Mill": ("extend `PublishModule`", "mill __.publishM2Local --m2RepoPath out/repo", "out/repo"),
+}
 
 
-def describe_foreign(root: Path) -> str:
+def describe_foreign(root: Path, targets: Mapping[str, Target]) -> str:
     """What publishes packages from this very directory and is not read here; empty where nothing
-    does.
+    does, or where one of the targets takes what is built by it.
     """
+    named = [f"{visible(name)} ({tool})" for tool, name in _find_foreign(root, targets).items()]
+    return f"ReleaseKit does not read {few(named)}; see {_FOREIGN_HELP}" if named else ""
+
+
+def suggest_directories(root: Path, targets: Mapping[str, Target]) -> str:
+    """What publishes the packages of such a tool all the same: a sentence, or nothing."""
+    for tool in _find_foreign(root, targets):
+        if tool in _INTO_DIRECTORIES:
+            change, command, place = _INTO_DIRECTORIES[tool]
+            return (
+                f"To publish what {tool} builds, {change} in its build file, run `{command}` "
+                f'before ReleaseKit, and write `maven.directories = ["{place}"]` into '
+                "releasekit.toml, above all tables."
+            )
+    return ""
+
+
+def _find_foreign(root: Path, targets: Mapping[str, Target]) -> Mapping[str, str]:
+    """The first file of each tool."""
+    is_taken = any(each.versioning.describe_left_out() for each in targets.values())
     try:
         names = sorted(os.listdir(root))  # noqa: PTH208 (as many names as there are)
     except OSError:
-        return ""
+        return {}
     found: dict[str, str] = {}
     for pattern, tool, wanted in _FOREIGN_MANIFESTS:
+        if is_taken and tool in _INTO_DIRECTORIES:
+            continue
         head, star, tail = pattern.partition("*")
         for name in names:
             is_meant = name.startswith(head) and name.endswith(tail) if star else name == pattern
@@ -79,7 +121,5 @@ def describe_foreign(root: Path) -> str:
                 with suppress(OSError):
                     text = files.read_head(root / name, _MAX_HEAD_BYTES)
             if re.search(wanted.encode(), text):
-                found[tool] = f"{visible(name)} ({tool})"
-    if not found:
-        return ""
-    return f"ReleaseKit does not read {few(list(found.values()))}; see {_FOREIGN_HELP}"
+                found[tool] = name
+    return found

@@ -38,7 +38,7 @@ from releasekit.model import (
 )
 from releasekit.plan.absent import explain_absent
 from releasekit.plan.decision import compare, decide, is_begun, without_unplanned
-from releasekit.plan.foreign_manifests import describe_foreign
+from releasekit.plan.foreign_manifests import describe_foreign, suggest_directories
 from releasekit.plan.holdings import NO_TREE
 from releasekit.plan.order import in_order, without_soft_cycles
 from releasekit.plan.registries import find_unnamed, look_up_all, refresh_staged, refuse_unnamed
@@ -95,10 +95,11 @@ class Survey(Struct, frozen=True):
         unread = self.describe_unread(config.package_filter)
         return [*self.describe_unlisted(config, targets), *unread]
 
-    def describe_foreign(self, root: Path, about: PackageFilter) -> str:
+    def describe_foreign(self, config: PlanConfig, targets: Mapping[str, Target]) -> str:
         """What other tools publish from here, unless ecosystems were chosen."""
+        about = config.package_filter
         has_all = bool(self.ecosystems) and all(map(about.has_ecosystem, self.ecosystems))
-        return describe_foreign(root) if has_all else ""
+        return describe_foreign(config.root, targets) if has_all else ""
 
     def describe_unread(self, about: PackageFilter) -> list[str]:
         """One for all that could be packages."""
@@ -227,7 +228,7 @@ async def make_plan(
         foreign=tuple(public[package] for package in foreign),
         behind=waiting_elsewhere(ordered, public) if config.wait else {},
         notes=(
-            *filter(None, [survey.note, survey.describe_foreign(config.root, about)]),
+            *filter(None, [survey.note, survey.describe_foreign(config, targets)]),
             *describe_insecure(urls.values(), config.insecure_hosts),
             *unlisted,
             *map(mark_unread, unread),
@@ -407,19 +408,21 @@ def collect_packages(
         own = [p for p in packages if about.has_ecosystem(p.id.ecosystem)]
         told = [sentence.partition("; ") for sentence in unlisted]
         here = "start in the directory that is meant (`working-directory`)"
-        foreign = filter(None, [describe_foreign(root)])
+        foreign = filter(None, [describe_foreign(root, targets)])
         ways = [*(cure for _, _, cure in told if cure), here]
         raise ConfigError(
             f"{root}: there is no package to publish here: "
             + "; ".join([*describe_private(own), *(said for said, _, _ in told), *foreign]),
-            hint=f"Run {spell('init')}, which writes releasekit.toml; or {'; or '.join(ways)}.",
+            hint=f"Run {spell('init')}, which writes releasekit.toml; or {'; or '.join(ways)}. "
+            f"{suggest_directories(root, targets)}".rstrip(),
             problem=Problem.NO_PACKAGES,
         )
     if not packages:
         here = f"there is no package here ({', '.join(sorted(about.ecosystems))})"
         raise ConfigError(
-            "; ".join(filter(None, [f"{root}: {here}", describe_foreign(root)])),
-            hint="Name the repository's root: by `working-directory`, or as ROOT where the command "
+            "; ".join(filter(None, [f"{root}: {here}", describe_foreign(root, targets)])),
+            hint=suggest_directories(root, targets)
+            or "Name the repository's root: by `working-directory`, or as ROOT where the command "
             "has that. Directories of examples and tests are not looked into, nor NAME-examples: "
             "start there, or name them in releasekit.toml.",
             problem=Problem.NO_PACKAGES,
@@ -646,7 +649,7 @@ def plan_package(
     if published and published.withdrawal and action is not Action.REFUSE:
         reason += f", {published.withdrawal}"
     if action is Action.PUBLISH and prebuilt:
-        reason += f"; {len(prebuilt)} file{'s' * (len(prebuilt) > 1)} from dist"
+        reason += f"; {len(prebuilt)} file{'s' * (len(prebuilt) > 1)} built elsewhere"
     planned = PlannedPackage(
         package=package,
         action=action,

@@ -150,7 +150,7 @@ def _is_unconfigured(root: Path, tables: Tables, ecosystem: EcosystemDeclaration
     manifests = ecosystem.manifests
     if manifests is None:
         return True
-    keys = {manifests.workspaces, manifests.packages}
+    keys = {manifests.workspaces, manifests.packages, "directories"}
     return not keys & tables.get(ecosystem.name, {}).keys() and not any(
         (root / name).exists() for name in manifests.names
     )

@@ -161,7 +161,7 @@ def test_what_came_is_sent_as_it_is_and_the_rest_is_built(case: Case) -> None:
     path = bring(case.root / "dist", "core-a.pkg", "core")
     made, targets = case.plan(), case.targets()
     assert [step.reason for step in made.packages] == [
-        "not on the registry; 1 file from dist",
+        "not on the registry; 1 file built elsewhere",
         "not on the registry",
     ]
     ended = fakes.released(case.root, targets["fake"], made)

@@ -4,7 +4,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.plan.foreign_manifests import describe_foreign
+import fakes
+from releasekit.ecosystems.interface import Target, Versioning
+from releasekit.plan.foreign_manifests import describe_foreign, suggest_directories
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,6 +39,34 @@ def test_a_manifest_of_another_tool_is_named(
 ) -> None:
     """R66"""
     (tmp_path / file).write_text(text)
-    said = describe_foreign(tmp_path)
+    said = describe_foreign(tmp_path, {})
     assert said.startswith(f"ReleaseKit does not read {file} ({tool}); see " if tool else "")
     assert bool(said) is bool(tool)
+
+
+@pytest.mark.parametrize(
+    ("file", "words"),
+    [
+        ("settings.gradle.kts", 'gradle publishToMavenLocal "-Dmaven.repo.local=$PWD/build/repo"'),
+        ("build.sbt", 'ThisBuild / publishTo := Some(MavenCache("repo", file("target/repo")))'),
+        ("build.mill", "mill __.publishM2Local --m2RepoPath out/repo"),
+        ("mix.exs", ""),
+    ],
+)
+def test_a_tool_that_can_publish_into_a_directory_comes_with_the_lines_for_that(
+    tmp_path: Path, file: str, words: str
+) -> None:
+    """R66: once a directory is named, nothing of it is left to say."""
+    (tmp_path / file).touch()
+    said = suggest_directories(tmp_path, {})
+    assert f"`{words}`" in said or not words
+    assert ('`maven.directories = ["' in said) is bool(words)
+
+    class Elsewhere(Versioning):
+        def describe_left_out(self) -> str:
+            return "what other tools publish gets its versions from them"
+
+    target = Target(fakes.FakeWorkspace(), fakes.FakeRegistry())
+    target.versioning = Elsewhere()
+    assert suggest_directories(tmp_path, {"maven": target}) == ""
+    assert bool(describe_foreign(tmp_path, {"maven": target})) is not bool(words)

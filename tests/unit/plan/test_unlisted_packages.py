@@ -245,6 +245,7 @@ def test_a_root_without_anything_is_planned_by_its_workspaces(tmp_path: Path) ->
         ({"go.mod": "module x.org/a"}, {}),
         ({}, {"pypi": {"packages": ["libs/*"]}}),
         ({}, {"cargo": {"workspaces": []}}),
+        ({}, {"maven": {"directories": ["build/repo"]}}),
     ],
 )
 def test_whoever_says_what_is_meant_gets_no_more_than_that(
@@ -346,7 +347,7 @@ def test_a_package_that_only_setuptools_or_flit_reads_is_named(tmp_path: Path, n
     assert unread.why.startswith(
         f"{place} describes a package, but ReleaseKit reads only [project]"
     )
-    assert describe_foreign(root) == ""  # or a plan names it twice
+    assert describe_foreign(root, {}) == ""  # or a plan names it twice
     left_out = {"pypi": {"exclude": ["." if name == "root" else "a"]}}
     assert surveyed(root, ecosystem_tables=left_out) == ([], [])
 
@@ -606,5 +607,10 @@ def test_a_root_of_another_tool_is_told_from_an_empty_one(tmp_path: Path) -> Non
     (tmp_path / "build.gradle.kts").touch()
     with pytest.raises(
         ConfigError, match=r"here \(.*\); ReleaseKit does not read build.gradle.kts \(Gradle\)"
-    ):
+    ) as caught:
         collect_packages({}, tmp_path, fakes.config(tmp_path).package_filter)
+    assert '`[maven] directories = ["build/repo"]`' in caught.value.hint
+    unlisted = ["maven packages in no workspace here: a; write this"]
+    with pytest.raises(ConfigError, match=r"no workspace here: a; ReleaseKit does not") as caught:
+        collect_packages({}, tmp_path, fakes.config(tmp_path).package_filter, unlisted)
+    assert '`[maven] directories = ["build/repo"]`' in caught.value.hint

@@ -24,6 +24,7 @@ from releasekit.graph import reachable
 from releasekit.host.files import exists, find_top, read_text
 from releasekit.host.forges import ForgePlace
 from releasekit.model import WarningName
+from releasekit.plan.foreign_manifests import suggest_directories
 from releasekit.plan.make import collect_packages, with_doubt
 from releasekit.plan.registries import ask_all
 from releasekit.plan.unlisted_packages import find_unlisted, mark_unread
@@ -139,7 +140,7 @@ async def survey_repository(group: Group, given: Config, session: Session) -> In
         tags = await commits.list_tags()
     for line in survey.describe_unread(config.package_filter):
         say(mark_unread(line), session)
-    say(survey.describe_foreign(config.root, config.package_filter), session)
+    say(survey.describe_foreign(config, targets), session)
     is_new = not config.config_file and not exists(config.root / FILENAME)
     ground = Ground(group, given, session, config, survey, services, top, tags, is_new)
     own_tags = ground.find_tags(targets)
@@ -162,6 +163,7 @@ async def survey_repository(group: Group, given: Config, session: Session) -> In
         raise ConfigError(
             f"{config.root}: there is no package to publish here: "
             + "; ".join(describe_private(list_all(targets))),
+            hint=suggest_directories(config.root, targets),
             problem=Problem.NO_PACKAGES,
         )
     branch = config.branch

@@ -64,6 +64,13 @@ class MavenOptions(OptionTable, frozen=True, kw_only=True):
     reactors: Annotated[
         tuple[str, ...], Option("Directories with a pom.xml; if empty, the root.")
     ] = ()
+    directories: Annotated[
+        tuple[str, ...],
+        Option(
+            "Directories into which another tool has published, in Maven's layout: what lies there "
+            "goes out as it is. Without `reactors`, they take the place of the root."
+        ),
+    ] = ()
     command: Annotated[str, Option("The program that builds: `mvn`, or a wrapper, `./mvnw`.")] = (
         "mvn"
     )

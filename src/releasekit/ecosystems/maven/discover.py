@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         Use,
         Withholding,
     )
+    from releasekit.model import Artifact
 
 
 ECOSYSTEM: Final = "maven"
@@ -68,12 +69,14 @@ _REWRITING: Final = ("jgitver-maven-plugin", "maven-git-versioning-extension", "
 _POLYGLOT: Final = "polyglot-"
 # Coordinates become paths, URLs and arguments.
 # https://maven.apache.org/ref/3.9.9/maven-model-builder/ (validation of identifiers)
-_COORDINATE: Final = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]*")
+COORDINATE: Final = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]*")
 
 
 class PomProject(Struct, kw_only=True, eq=False):
     """A POM with its coordinates resolved. `top` is the directory of its reactor. `parent` is None
     for one outside of this workspace. `overrides` are set from outside, and beat what POMs say.
+    `files` are those that another tool has published into `top`, none of a snapshot; None where a
+    reactor is to build them.
     """
 
     pom: Pom
@@ -84,6 +87,7 @@ class PomProject(Struct, kw_only=True, eq=False):
     group: str = ""
     artifact: str = ""
     version: str = ""
+    files: tuple[Artifact, ...] | None = None
 
     @property
     def name(self) -> str:
@@ -174,6 +178,8 @@ def load_projects(
 
 def _find_tops(root: Path, options: MavenOptions) -> list[Path]:
     if not options.reactors:
+        if options.directories:
+            return []
         top = root / "pom.xml"
         return [inside(root, top, where=str(top)).parent] if top.is_file() else []
     tops = []
@@ -283,7 +289,7 @@ class _Reactor:
                     f"characters: {value[:60]!r}",
                     hint="Write a shorter one: it becomes part of file names.",
                 )
-            if not _COORDINATE.fullmatch(value) or ".." in value:
+            if not COORDINATE.fullmatch(value) or ".." in value:
                 raise ManifestError(
                     f"{project.pom.path}: its <{tag}> is {value[:100]!r}, which is no {tag}",
                     hint="What the files of the workspace do not define can be set in "
@@ -328,13 +334,15 @@ def make_packages(
         package = Package(
             id=PackageId(ECOSYSTEM, project.name),
             version=project.version,
-            directory=project.pom.path.parent,
+            # The directories of a group may have any name, as `example`.
+            directory=project.pom.path.parent if project.files is None else project.top,
             manifest=project.pom.path,
             dependencies=tuple(meant(edge, project, by_name, twins) for edge in edges),
             elsewhere=find_other_versions(project, by_name),
             unpublishable=explain_unpublishable(project),
             awaits_version=versions.is_snapshot(project.version) and not explain_private(project),
             packaging=project.packaging,
+            prebuilt=project.files or (),
         )
         packages.append(package)
     return packages
@@ -349,6 +357,8 @@ def explain_unpublishable(project: PomProject) -> str:
 
 def explain_private(project: PomProject) -> str:
     """Why a project is never published, whatever version it has; empty for one that may be."""
+    if project.files is not None:
+        return "" if project.files else "the tool that built it gives it its versions"
     reasons = (_explain_withheld(project, plugin, how) for plugin, how in WITHHOLDING.items())
     return next(filter(None, reasons), "")
 

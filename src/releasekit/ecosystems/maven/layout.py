@@ -80,10 +80,14 @@ def pom_name(package: Package) -> str:
 
 def main_names(package: Package) -> tuple[str, ...]:
     """The possible names of the main artifact; empty for a project that is only a POM."""
-    if package.packaging == "pom":
+    return tuple(f"{prefix(package)}.{each}" for each in list_extensions(package.packaging))
+
+
+def list_extensions(packaging: str) -> tuple[str, ...]:
+    """Those that the main artifact may have."""
+    if packaging == "pom":
         return ()
-    extensions = ("jar",) if package.packaging in _JARS else (package.packaging, "jar")
-    return tuple(f"{prefix(package)}.{extension}" for extension in extensions)
+    return ("jar",) if packaging in _JARS else (packaging, "jar")
 
 
 def usual_names(package: Package) -> tuple[str, ...]:

@@ -175,9 +175,9 @@ class RepositoryReader:
     async def lookup(self, package: Package) -> Published | None:
         """The POM, the main artifact, and the other files that this run or an earlier one built.
 
-        Without built files it is the POM, the main artifact, sources and documentation. Then the
-        POM decides, since clients find no version without it; the next upload finds what an earlier
-        one left of such a version.
+        Without built files it is the POM, the main artifact, sources and documentation, and those
+        of other tools. Then the POM decides, since clients find no version without it; the next
+        upload finds what an earlier one left of such a version.
         """
         where = built_directory(package, self._state)
         ours = {name: where / name for name in durable.names(where)}
@@ -190,7 +190,9 @@ class RepositoryReader:
             files = await self._read_digests(package, names)
             await asyncio.to_thread(_drop_unfinished, files, ours)
         elif (page := await self.get(package, layout.version_directory(package) / pom)) is not None:
-            names = dict.fromkeys(main, True) | dict.fromkeys(layout.usual_names(package), False)
+            given = {it.filename for it in package.prebuilt if layout.has_checksums(it.filename)}
+            names = dict.fromkeys(layout.usual_names(package), False)
+            names |= dict.fromkeys((*main, *sorted(given - {pom})), True)
             files = {pom: _hash(page)} | await self._read_digests(package, names)
         if not files:
             if package.doubt and package.id not in self._new:

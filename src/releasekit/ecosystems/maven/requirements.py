@@ -38,7 +38,8 @@ def list_missing_files(package: Package, names: Collection[str]) -> Iterator[str
     """What has to lie beside these files of a release."""
     missing = [name for name in layout.usual_names(package) if name not in names]
     if missing and f"{layout.prefix(package)}.jar" in names:
-        yield f"it has no {' and no '.join(missing)}: set `sources` and `javadoc` of [maven]"
+        cure = "set `sources` and `javadoc` of [maven], or have another tool make them"
+        yield f"it has no {' and no '.join(missing)}: {cure}"
     signed = (name for name in sorted(names) if layout.has_checksums(name))
     if unsigned := [name for name in signed if f"{name}.asc" not in names]:
         yield f"no signature of {few(unsigned)}: set `sign` of [maven]"

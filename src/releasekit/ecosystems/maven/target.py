@@ -19,6 +19,7 @@ from releasekit.ecosystems.maven.build import (
     overlay_prebuilt,
 )
 from releasekit.ecosystems.maven.destination import find_named_registry, is_central, refuse_diverted
+from releasekit.ecosystems.maven.directories import load_directories
 from releasekit.ecosystems.maven.discover import load_projects
 from releasekit.ecosystems.maven.document import MAX_BYTES, parse_document
 from releasekit.ecosystems.maven.layout import (
@@ -73,14 +74,17 @@ class Maven(Resource):
 
     async def discover(self, root: Path) -> MavenWorkspace:
         found = await asyncio.to_thread(load_projects, root, self.options)
+        # What gives versions or tells of them comes before anything is built.
+        if self.config.command.needs_destinations:
+            found += await asyncio.to_thread(load_directories, root, self.options, found)
         projects, twins = unique_by_name(
             found,
-            cure="take its reactor out of maven.reactors",
+            cure="take its reactor or its directory out of [maven]",
             private=discover.explain_unpublishable,
         )
         chosen = [*filter(self._is_chosen, projects.values())]
         if self.config.command.needs_destinations:
-            tops = {each.top for each in chosen}
+            tops = {each.top for each in chosen if each.files is None}
             refuse_diverted(each for each in found if each.top in tops)
         # It is stronger than what files say, as mvn's `-DaltDeploymentRepository` is.
         is_given = self.config.registries.get(discover.ECOSYSTEM) is not None
@@ -98,6 +102,7 @@ class Maven(Resource):
             projects=projects,
             by_key={project.pom.key: project for project in projects.values()},
             elsewhere=elsewhere,
+            aside=tuple(f"{it.name} {it.version}" for it in twins if it.files is not None),
             root=root,
             maven=self,
         )
@@ -111,13 +116,14 @@ class Maven(Resource):
 class MavenWorkspace(Struct, frozen=True, kw_only=True):
     """Implements `interface.Workspace`; `projects` are all, by name, published or not, and `by_key`
     the same by the coordinates that their POMs write. What is `elsewhere` is meant for another
-    registry.
+    registry. `aside` are snapshots in a directory beside another version.
     """
 
     packages: tuple[Package, ...]
     projects: Mapping[str, PomProject]
     by_key: Mapping[tuple[str, str], PomProject]
     elsewhere: frozenset[PackageId]
+    aside: tuple[str, ...]
     root: Path
     maven: Maven
     running: dict[Path, RunningBuild] = field(default_factory=dict)
@@ -135,10 +141,12 @@ class MavenWorkspace(Struct, frozen=True, kw_only=True):
                 f"leave the package out: `exclude-packages: maven:{project.name}`.",
                 problem=Problem.ONLY_HERE,
             )
-        return pin_versions(manifest, pom, project, versions, self.maven.config.pin)
+        # Which also refuses what no client resolves.
+        pinned = pin_versions(manifest, pom, project, versions, self.maven.config.pin)
+        return pinned if project.files is None else manifest
 
     def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
-        """One for each reactor."""
+        """One for each reactor, and each directory."""
         return batched(packages, lambda package: self.projects[package.id.name].top)
 
     def split_singly(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
@@ -158,6 +166,8 @@ class MavenWorkspace(Struct, frozen=True, kw_only=True):
         return [[package] for package in packages]
 
     async def build(self, packages: Sequence[Package], into: Into) -> Mapping[PackageId, Built]:
+        if packages[0].prebuilt:  # of one directory
+            return await self.complete(packages, into)
         return await self._sign(packages, await self._build(packages, into))
 
     async def complete(self, packages: Sequence[Package], into: Into) -> Mapping[PackageId, Built]:
@@ -173,6 +183,8 @@ class MavenWorkspace(Struct, frozen=True, kw_only=True):
         return await self._sign(packages, built)
 
     def _lacks_files(self, package: Package) -> bool:
+        if self.projects[package.id.name].files is not None:
+            return False
         options, names = self.maven.options, {each.filename for each in package.prebuilt}
         sources, javadoc = usual_names(package) or ("", "")
         wanted = {sources} if options.sources else set()
@@ -258,7 +270,7 @@ class MavenTarget(Target):
         self._found = workspace
         self.clients = Clients(try_out=self._try_out)
         self.versioning = MavenVersioning(
-            workspace.projects,
+            {name: it for name, it in workspace.projects.items() if it.files is None},
             workspace.root,
             workspace.maven.options,
             workspace.root / (workspace.maven.config.config_file or FILENAME),
@@ -275,7 +287,12 @@ class MavenTarget(Target):
     def plan_notes(self, planned: Sequence[PlannedPackage], /) -> str:
         """Also raises PlanError for what no user of Maven Central can resolve."""
         found = self._found
-        projects = [found.projects[each.package.id.name] for each in planned if each.is_built]
+        projects = [
+            project
+            for each in planned
+            if each.action is Action.PUBLISH
+            and ((project := found.projects[each.package.id.name]).files or each.is_built)
+        ]
         needed = {
             f"{each.pom.path.relative_to(found.root)} needs {name} {version}": each
             for each in projects
@@ -308,7 +325,15 @@ class MavenTarget(Target):
                 f"{few(strays)} has a byte that is invalid in its encoding: Maven reads the file, "
                 "and Gradle does not; save it as UTF-8"
             )
-        tops = dict.fromkeys(each.top for each in projects)
+        if found.aside:
+            notes.append(f"snapshots in maven.directories are left out: {few(found.aside)}")
+        options = found.maven.options
+        if options.directories and not options.reactors and (found.root / "pom.xml").is_file():
+            notes.append(
+                "maven.directories takes the place of the pom.xml in the root; to publish both, "
+                'write `reactors = ["."]` beside it'
+            )
+        tops = dict.fromkeys(each.top for each in projects if each.files is None)
         files = filter(None, (discover.find_rewriting(each, found.root) for each in tops))
         for path, name in dict.fromkeys(files):
             notes.append(
@@ -392,14 +417,19 @@ class PortalTarget(MavenTarget):
         return [each.pom for each in above.ancestry()] if above else []
 
     def _refuse_lacking(self, planned: Sequence[PlannedPackage]) -> None:
-        """What the POMs tell; one that `dist` has takes their place, and is read before it goes."""
+        """What the POMs tell; one that `dist` has takes their place, and is read before it goes.
+        Of what another tool has published, also the files.
+        """
         wrong = []
         for each in planned:
             names = {it.filename for it in each.package.prebuilt}
-            if each.action is Action.PUBLISH and pom_name(each.package) not in names:
-                own, *above = self._found.projects[each.package.id.name].ancestry()
+            own, *above = self._found.projects[each.package.id.name].ancestry()
+            if each.action is Action.PUBLISH and (own.files or pom_name(each.package) not in names):
                 where = own.pom.path.relative_to(self._found.root).as_posix()
-                lacking = list_lacking(own.pom, [it.pom for it in above])
+                lacking = [*list_lacking(own.pom, [it.pom for it in above])]
+                if own.files:
+                    signed = {f"{it}.asc" for it in names if self._found.maven.options.sign}
+                    lacking += list_missing_files(each.package, names | signed)
                 wrong += [f"{where}: {text}" for text in lacking]
         if wrong:
             raise PlanError(
@@ -420,7 +450,7 @@ class PortalTarget(MavenTarget):
         counted, options = ". ".join(filter(None, notes)), self._found.maven.options
         made = {"sources": options.sources, "javadoc": options.javadoc, "sign": options.sign}
         unset = [f"`{name}`" for name, given in made.items() if not given]
-        if not counted or not unset or all(each.action is not Action.PUBLISH for each in planned):
+        if not counted or not unset or not any(each.is_built for each in planned):
             return counted
         return (
             f"{counted}. It refuses packages without sources, javadoc and signatures, and [maven] "

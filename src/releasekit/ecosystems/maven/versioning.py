@@ -34,6 +34,7 @@ from releasekit.ecosystems.maven.pom import find_properties, parse_pom
 from releasekit.errors import ConfigError, PlanError, raise_all
 from releasekit.host.edits import Edits, refuse_edit
 from releasekit.model import DependencyKind, PackageId
+from releasekit.report.text import few
 from releasekit.text.escape import clip
 from releasekit.text.splice import splice
 from releasekit.text.toml_text import find_strings
@@ -72,7 +73,9 @@ class MavenVersioning(Struct, Versioning, frozen=True, dict=True):
         """Of the POM, or of those that it inherits from by a relative path. Empty for a version
         that is set from outside of the POMs: no commit has it.
         """
-        today = self.projects[package.id.name]
+        today = self.projects.get(package.id.name)
+        if today is None:  # another tool has published it
+            return ""
         try:
             pom = _read_pom(package.manifest, read)
             if pom is None or pom.artifact != today.pom.artifact:
@@ -82,6 +85,11 @@ class MavenVersioning(Struct, Versioning, frozen=True, dict=True):
         except (ValueError, ConfigError):
             return ""
         return "" if "${" in version else version
+
+    def describe_left_out(self) -> str:
+        names = few([*self.options.directories])
+        said = "gets its versions from these tools; set them in their build files"
+        return f"what other tools publish into {names} {said}" if names else ""
 
     @cached_property
     def groups(self) -> Mapping[str, Sequence[PackageId]]:

@@ -135,7 +135,8 @@ def placed(given: Iterable[Artifact], into: Path) -> list[str]:
         except PackageError as error:
             raise BuildFailed(
                 f"{artifact.path}: it is not what it was when it was planned",
-                hint="Let nothing change the files of `dist` during a run, and run again.",
+                hint="Let nothing change files that were built elsewhere during a run, and run "
+                "again.",
                 problem=Problem.CHANGED_MEANWHILE,
             ) from error
         names.append(artifact.filename)
