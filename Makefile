@@ -71,7 +71,7 @@ test: expect ## lint, types, the tests of tests/unit and tests/simulation, and a
 	$(PYTEST) -n $(WORKERS) $(QUICK)
 
 # These also wait, for programs and servers, so one more runs at once than there are CPUs.
-slow: .venv $(if $(filter true,$(CI)),gitea) ## the other tests, or those of TESTS=PATHS: 15 minutes
+slow: .venv $(if $(filter true,$(CI)),gitea oci) ## the other tests, or those of TESTS=PATHS: 15 minutes
 	$(PYTEST) -n $$(($(WORKERS) + 1)) $(or $(TESTS),tests $(addprefix --ignore ,$(QUICK) tests/action/test_definitions.py))
 
 gate: test ## all of the tests
@@ -81,13 +81,17 @@ gate: test ## all of the tests
 gitea: .venv ## the Gitea that tests run jobs on: 4 minutes of a CPU, once per machine
 	PYTHONPATH=tests $(BIN)/python -m harness.gitea
 
+oci: .venv ## the registry of images that tests push to, crane and helm: 5 minutes of a CPU, once
+	PYTHONPATH=tests $(BIN)/python -m harness.oci
+
 expect: # what tests are about to fetch and to leave out, and how long they take
 	@test -e $(BIN)/.complete || echo "make test: fetches 85 MB of Python packages from PyPI into .venv"
 	@echo "make test: takes about 4 minutes on 2 CPUs, and make gate 20; without some tools, less"
 	@echo "make test: the first time, the demo fetches build backends from PyPI, and with Maven 45 MB" \
 		"of plugins; make gate fetches what else tests publish with into ~/.cache: with npm 325 MB" \
-		"(verdaccio, a Node.js, gitlab-ci-local), with Go 20 MB of modules, Zensical from PyPI, and" \
-		"where CI=true, or by make gitea, 430 MB of Gitea's modules"
+		"(verdaccio, a Node.js, gitlab-ci-local) and 110 MB (ovsx, deno), with Go 20 MB of modules," \
+		"Zensical from PyPI, and where CI=true, or by make gitea and make oci, 430 MB of Gitea's" \
+		"modules, and 90 MB of a registry for images (with helm, where there is none, 180)"
 	@lacking=; for tool in $(TOOLS); do command -v $$tool >/dev/null || lacking+=" $$tool"; done; \
 	for row in $(foreach row,$(DEMO),'$(row)'); do \
 		IFS='|' read -r ecosystem tool wanted follower <<<"$$row"; command -v $$tool >/dev/null || continue; \
@@ -124,7 +128,7 @@ proofs: ## check the proofs of the lock protocol; needs coq
 SECONDS := 600
 # Wherever tests try more in a search than else.
 SEARCHED := hostile simulation world
-SEARCHED += $(addprefix crash/test_,kill_points.py mutants.py real_runs.py)
+SEARCHED += $(addprefix crash/test_,kill_points.py mutants.py real_runs.py steps.py)
 SEARCHED += $(addprefix forge/test_,hostile.py killed.py release_pr.py) provenance/test_killed.py
 SEARCHED += $(addprefix integration/test_,cargo_bytes.py carried_state.py go_publish.py \
 	hostile_answers.py npm.py planted_links.py polyglot.py pypi_build.py shards.py spying_builds.py)
@@ -200,4 +204,4 @@ $(BIN)/actionlint: $(BIN)/.complete
 	test -x $@ || (set -x; GOBIN="$(CURDIR)/$(BIN)" GOFLAGS=-modcacherw \
 		$$go install github.com/rhysd/actionlint/cmd/actionlint@v$(ACTIONLINT_VERSION)) && touch $@
 
-.PHONY: help demo test slow gate gitea expect lint types pictures act proofs search peers bench lock docs site .venv
+.PHONY: help demo test slow gate gitea oci expect lint types pictures act proofs search peers bench lock docs site .venv

@@ -31,7 +31,7 @@ from releasekit.config.version_options import FurtherFile, GroupOptions, Version
 from releasekit.decided import Carry, Level  # noqa: E402
 from releasekit.ecosystems import ECOSYSTEMS  # noqa: E402
 from releasekit.ecosystems.pypi import UV  # noqa: E402
-from releasekit.model import WarningName  # noqa: E402
+from releasekit.model import PackageId, WarningName  # noqa: E402
 from releasekit.problems import Problem  # noqa: E402
 
 if TYPE_CHECKING:
@@ -55,6 +55,14 @@ TYPES: Final[dict[object, dict[str, object]]] = {
         "type": "object",
         "additionalProperties": {"enum": [str(each) for each in Level]},
     },
+    # Of a step.
+    PackageId | FurtherFile | None: {
+        "type": ["string", "object"],
+        "properties": {"path": {"type": "string"}, "match": {"type": "string"}},
+        "required": ["path", "match"],
+        "additionalProperties": False,
+    },
+    tuple[PackageId, ...]: STRINGS,
     Mapping[str, tuple[FurtherFile, ...]]: {
         "type": "object",
         "additionalProperties": {
@@ -114,12 +122,12 @@ def input_table(declared: Declared) -> Iterator[str]:
 def option_tables(declared: Declared) -> Iterator[str]:
     for title, options in _tables(declared):
         yield ""
-        yield f"### [{options.TABLE}]: {title}"
+        yield f"### [{options.TABLE}{'.NAME' * options.NAMED}]: {title}"
         yield ""
         yield "| Option | Default | Meaning |"
         yield "| --- | --- | --- |"
         for key, (_, option, default) in options.declared().items():
-            shown = f"`{_toml(default)}`" if default not in ("", (), {}) else ""
+            shown = f"`{_toml(default)}`" if default not in ("", (), {}, None) else ""
             yield f"| `{key}` | {shown} | {_cell(option.help)} |"
 
 
@@ -171,14 +179,16 @@ def schema(declared: Declared) -> dict[str, object]:
         **_table({str(each): choices for each in WarningName}),
     }
     for title, options in _tables(declared):
+        own = _table(
+            {
+                key: {"description": option.help, **_type_of(kind)}
+                for key, (kind, option, _) in options.declared().items()
+            }
+        )
+        named = {"type": "object", "additionalProperties": own}
         keys[options.TABLE] = {
             "description": f"Options for {title}.",
-            **_table(
-                {
-                    key: {"description": option.help, **_type_of(kind)}
-                    for key, (kind, option, _) in options.declared().items()
-                }
-            ),
+            **(named if options.NAMED else own),
         }
     head = {"$schema": "http://json-schema.org/draft-04/schema#", "title": "releasekit.toml"}
     return {**head, **_table(dict(sorted(keys.items())))}

@@ -143,7 +143,12 @@ def toml_complaints(block: Block) -> list[str]:
             for name, text in read.texts.items():
                 DECLARED.inputs[name].parse(text, name)
             for name in read.tables:
-                DECLARED.ecosystems[name].options.from_table(document[name])
+                options = DECLARED.ecosystems[name].options
+                table = document[options.TABLE]
+                if options.NAMED:
+                    list(options.list_edges(table))
+                else:
+                    options.from_table(table)
         except ConfigError as error:
             return [str(error)]
     return schema_complaints(document)

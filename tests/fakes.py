@@ -406,10 +406,16 @@ def released(
     made: Plan,
     during: Callable[[ReleaseRun], None] = lambda release: None,
     signing: Signing | None = None,
+    owed: str = "",
     /,
     **changes: object,
 ) -> dict[str, Result]:
-    """One run of `made` in `root`, with manifests that are there, and how each package ended."""
+    """One run of `made` in `root`, with manifests that are there, and how each package ended. Its
+    tags are `owed` for that reason, if any.
+    """
+
+    async def make_release() -> str:
+        return owed
 
     async def main() -> dict[str, Result]:
         settings = config(root, **changes)
@@ -425,6 +431,7 @@ def released(
             sources=Sources(there, None),
             polling=Polling(),
             signing=signing,
+            make_release=make_release,
         )
         during(release)
         await release.run()

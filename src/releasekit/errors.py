@@ -79,8 +79,8 @@ class ReleasekitError(Exception):
 
     `hint` says what to do about it in one line or more, and is printed below. `problem` is where
     users read more; a class has a `general` one, which an error may replace by a finer one.
-    `status` is that of the HTTP response that the error is about, or 0. `others` are further errors
-    found with this one. None of them changes: `with_` makes another error.
+    `status` is that of the HTTP response, or of the process, that the error is about, or 0.
+    `others` are further errors found with this one. None of them changes: `with_` makes another.
     """
 
     exit_code: ClassVar[int] = 1
@@ -261,8 +261,9 @@ class BuildFailed(PackageError):
         premature: bool = False,
         problem: Problem | None = None,
         hint: str = "",
+        status: int = 0,
     ) -> None:
-        super().__init__(message, problem=problem, hint=hint)
+        super().__init__(message, problem=problem, hint=hint, status=status)
         self.log: Final = log
         self.premature: Final = premature
 

@@ -103,7 +103,8 @@ class Package(Struct, frozen=True, kw_only=True):
     is, where that differs from package to package, as in Maven.
     `set_aside` are dependencies that do not order the release. `doubt` says what makes it unlikely
     that it is meant to be published, as the end of a sentence about it.
-    `prebuilt` are files of it that were built elsewhere, where they were found.
+    `prebuilt` are files of it that were built elsewhere, where they were found. One that `follows`
+    another package has always the version of that, and so neither a decision nor a tag of its own.
     """
 
     id: PackageId
@@ -119,6 +120,7 @@ class Package(Struct, frozen=True, kw_only=True):
     set_aside: tuple[Dependency, ...] = ()
     doubt: str = ""
     prebuilt: tuple[Artifact, ...] = ()
+    follows: PackageId | None = None
 
     def __hash__(self) -> int:
         return hash((self.id, self.version))
@@ -128,8 +130,10 @@ class Package(Struct, frozen=True, kw_only=True):
 
     @property
     def gets_version(self) -> bool:
-        """Whether it is published, or would be with another version than it has."""
-        return self.awaits_version or not self.unpublishable
+        """Whether it is published, or would be with another version than it has, and a version is
+        decided for it.
+        """
+        return self.follows is None and (self.awaits_version or not self.unpublishable)
 
     @property
     def needs(self) -> tuple[Dependency, ...]:

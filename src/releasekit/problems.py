@@ -62,6 +62,8 @@ class Problem(StrEnum):
     TAG_FOREIGN = "RK-132", "The tag exists on another commit"
     TAG_OWED = "RK-133", "A version was not tagged"
     NOT_ANNOUNCED = "RK-134", "A release was not created"
+    STEP_FAILED = "RK-135", "A step failed"
+    STEP_UNKNOWN = "RK-136", "The check of a step does not tell"
     UNREACHABLE = "RK-140", "The registry gave no usable answer"
     DOWN = "RK-141", "The registry is down"
     RATE_LIMITED = "RK-142", "The registry asks for a longer pause"
@@ -115,6 +117,7 @@ class Problem(StrEnum):
     UNNAMED_REGISTRY = "RK-229", "Only a file names the registry that a token would go to"
     TRACED = "RK-230", "The log of the job shows every secret"
     FOREIGN_EVENT = "RK-231", "The event may run a stranger's code with secrets"
+    STEP = "RK-232", "A step cannot run here"
 
     PLAN = "RK-300", "The plan contradicts itself"
     CYCLE = "RK-301", "Packages depend on each other in a circle"

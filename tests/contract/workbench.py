@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from releasekit.model import Artifact, Package, PackageId, Plan
 
 # With one more than there are: what the suite asks is all that an ecosystem has to do.
-TABLE = folders.table((*FOLDERS, "sixth.bundle"))
+# Steps are made of no sources and into no bytes: tests/unit/step and tests/crash have these.
+FILES = [each for each in FOLDERS if not each.endswith(".step")]
+TABLE = folders.table((*FILES, "sixth.bundle"))
 Built = dict["PackageId", "tuple[Artifact, ...] | BuildFailed"]
 
 

@@ -86,7 +86,7 @@ UPLOADING = mutants(
     "release/uploading",
     {
         "no look at the registry before another attempt": never(
-            "_find_missing", "run.attempts > 1 or run.ambiguity"
+            "Uploads._find_missing", "run.attempts > 1 or run.ambiguity"
         ),
         "no intent before the first byte": without(
             "Uploads.upload_missing", "await self._intend(...)"

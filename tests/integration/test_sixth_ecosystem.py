@@ -112,7 +112,7 @@ def test_its_flag_is_in_the_help_and_its_values_are_checked(
         main(["publish", "--help-all"], known)
     printed = capsys.readouterr().out
     assert "--bundle-channel stable|beta" in printed
-    assert "--ecosystem pypi|npm|cargo|go|maven|bundle" in printed
+    assert "--ecosystem pypi|npm|cargo|go|maven|step|bundle" in printed
     assert main(["plan", str(workspace), "--bundle-channel=betta"], known) == 2
     assert 'is not known; write stable or beta; did you mean "beta"?' in capsys.readouterr().err
 
@@ -189,7 +189,7 @@ def test_documents_are_made_from_the_same_table(
     assert '\n  bundle-channel:\n    description: "Who gets bundles' in action
     assert "\n        RELEASEKIT_BUNDLE_SEAL: ${{ inputs.bundle-seal }}\n" in action
     assert "\n| `bundle-channel` | `stable` | Who gets bundles" in inputs
-    assert "`maven`, `bundle`. Default" in inputs
+    assert "`maven`, `step`, `bundle`. Default" in inputs
     assert "maven|mvn|3.6.3|\n" in makefile
 
 

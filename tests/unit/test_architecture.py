@@ -141,7 +141,7 @@ def test_no_group_of_a_pattern_is_possessive() -> None:
 
 
 # What looks at a secret, or at what has one, and starts children as well.
-HOLDERS = {"git.forge_repository", "git.settings"}
+HOLDERS = {"ecosystems.step.registry", "git.forge_repository", "git.settings"}
 
 
 @pytest.mark.parametrize("module", sorted(MODULES))
@@ -181,6 +181,7 @@ ALLOWED = {
     },
     "host.runner": {"os.open", "path.unlink"},  # the runner's, which no build can write
     "ecosystems.pypi.environment": {"tempfile.TemporaryFile"},  # it has no name
+    "git.settings": {"path.unlink"},  # as the next one
     # Before any build, and where none can write.
     "host.sandbox": {"(led if is_directory else led.parent).mkdir", "led.touch"},
     "report.page.assets": {"(_HERE / name).read_text", "(_HERE / 'page.css').read_text"}

@@ -192,7 +192,7 @@ def test_flags_and_variables_in_documents_exist(path: Path) -> None:
 
 @pytest.mark.parametrize("ecosystem", ECOSYSTEMS.values(), ids=ECOSYSTEMS)
 def test_every_option_of_an_ecosystem_is_explained(ecosystem: EcosystemDeclaration) -> None:
-    page = ROOT / f"docs/{ecosystem.name}.md"
+    page = ROOT / f"docs/{ecosystem.options.TABLE}.md"
     page = page if page.exists() else ROOT / "docs/getting-started.md"
     text = page.read_text(encoding="utf-8")
     for key in ecosystem.option_keys:

@@ -14,12 +14,13 @@ from msgspec import Struct
 
 from releasekit.announce.forge import Draft, LookAgain, Upload
 from releasekit.announce.notes import existing_commit, join_notes, write_notes
-from releasekit.announce.tag_names import is_shared, previous_tag, tag_name
+from releasekit.announce.tag_names import is_shared, previous_tag
 from releasekit.announce.tags import commit_of_version
 from releasekit.announced import Announcement, Status
 from releasekit.attested import RELEASE_STATEMENT
 from releasekit.errors import Denied, PackageError, Rejected, Transient
 from releasekit.fields import replace
+from releasekit.git.tag_forms import tag_name
 from releasekit.host import durable
 from releasekit.http.client import retry
 from releasekit.plan.decision import is_clean

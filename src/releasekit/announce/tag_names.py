@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from releasekit.errors import PlanError
 from releasekit.fields import replace
-from releasekit.git.tag_forms import OWN_TAGS, SHARED_TAGS, is_version_of_another
+from releasekit.git.tag_forms import (
+    FIELD,
+    OWN_TAGS,
+    SHARED_TAGS,
+    fill_in,
+    is_version_of_another,
+    tag_name,
+    template_values,
+)
 from releasekit.problems import Problem
 from releasekit.text.version_order import is_stable, version_key
 
@@ -23,7 +31,6 @@ if TYPE_CHECKING:
     from releasekit.model import Package, PackageId, Plan
 
 
-_FIELD: Final = re.compile(r"\{([^{}]*)\}")
 # The fields that tell the packages of one version apart.
 _OF_ONE: Final = ("name", "component", "directory")
 _FORBIDDEN: Final = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]")
@@ -35,7 +42,7 @@ _MAX_BYTES: Final = 255
 
 def is_shared(template: str) -> bool:
     """Whether packages of the same version share one tag."""
-    return set(_OF_ONE).isdisjoint(_FIELD.findall(template))
+    return set(_OF_ONE).isdisjoint(FIELD.findall(template))
 
 
 def template_of(tags: Mapping[Package, str], root: Path, *, of_all: bool) -> str:
@@ -54,16 +61,6 @@ def template_of(tags: Mapping[Package, str], root: Path, *, of_all: bool) -> str
     return ""
 
 
-def tag_name(template: str, package: Package, root: Path) -> str:
-    """The tag that `template` gives the version. At the root, `{directory}/` is empty. The versions
-    of Go modules already begin with the `v` that most templates have.
-    """
-    version = package.version
-    if "v{version}" in template:
-        version = version.removeprefix("v")
-    return _fill(template, {**_template_values(package, root), "version": version})
-
-
 def previous_tag(template: str, package: Package, root: Path, tags: Iterable[str]) -> str:
     """The tag of the version before this one, "" where there is none.
 
@@ -71,7 +68,7 @@ def previous_tag(template: str, package: Package, root: Path, tags: Iterable[str
     from a release candidate.
     """
     # No other field can hold a NUL: manifests and paths cannot.
-    text = _fill(template, {**_template_values(package, root), "version": "\0"})
+    text = fill_in(template, {**template_values(package, root), "version": "\0"})
     first, *others = map(re.escape, text.split("\0"))
     version = re.compile(f"{first}(?P<version>{_VERSION})" + "(?P=version)".join(others))
     own = version_key(package.version)
@@ -121,22 +118,6 @@ def trouble_with_name(name: str) -> str:
     return ""
 
 
-def _template_values(package: Package, root: Path) -> dict[str, str]:
-    directory = package.directory.relative_to(root).as_posix()
-    return {
-        "name": package.id.name.rpartition(":")[2],
-        "component": package.id.name.rpartition(":")[2].rpartition("/")[2],
-        "ecosystem": package.id.ecosystem,
-        "directory": "" if directory == "." else directory,
-    }
-
-
-def _fill(template: str, values: Mapping[str, str]) -> str:
-    if not values["directory"]:
-        template = template.replace("{directory}/", "")
-    return _FIELD.sub(lambda field: values[field[1]], template)
-
-
 _APART: Final = "{ecosystem}/{name}-v{version}"
 
 
@@ -154,10 +135,12 @@ class Named(NamedTuple):
 def name_tags(
     plan: Plan, template: str, root: Path, targets: Mapping[str, Target]
 ) -> dict[PackageId, Named]:
-    """The tag of each package in the plan; packages without a tag are left out."""
+    """The tag of each package in the plan; those without one are left out."""
     found = {}
     for planned in plan.packages:
         package = planned.package
+        if package.follows is not None:
+            continue
         if (own := targets[package.id.ecosystem].versioning.find_registry_tag(package)) is not None:
             # Modules of one path and several majors differ in nothing else.
             name = like = own

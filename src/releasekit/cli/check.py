@@ -43,7 +43,7 @@ from releasekit.host.files import find_closed, find_top, repository_of
 from releasekit.http.identity import open_tokens
 from releasekit.plan.absent import check_absent
 from releasekit.plan.holdings import Holdings
-from releasekit.plan.make import collect_packages
+from releasekit.plan.make import collect_packages, join_targets
 from releasekit.plan.provenance import refuse_unattested
 from releasekit.plan.publishers import list_own_jobs, read_workflows
 from releasekit.plan.source import read_checkout
@@ -196,6 +196,7 @@ async def _examine_packages(
     chosen = [p for one in targets.values() for p in one.workspace.packages if not p.unpublishable]
     if len(targets) == len(present):
         with _collecting(rows), name_bad_paths(config.root):
+            targets = join_targets(targets)
             targets = await with_prebuilt(targets, config.dist, about, session.ecosystems)
             chosen = _choose_packages(config, survey, targets, rows)
             holdings = Holdings(targets, config.root, survey.tree, chosen)

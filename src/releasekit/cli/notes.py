@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from releasekit.aio import Group
 from releasekit.announce.notes import existing_commit, name_alone, write_notes
-from releasekit.announce.tag_names import is_shared, previous_tag, tag_name
+from releasekit.announce.tag_names import is_shared, previous_tag
 from releasekit.cli.commands.notes import NotesInputs
 from releasekit.cli.interruption import Interruption
 from releasekit.cli.session import list_packages, refuse_elsewhere
@@ -16,6 +16,7 @@ from releasekit.config.package_filter import find_package
 from releasekit.errors import CommandFailed, ConfigError
 from releasekit.fields import replace
 from releasekit.git.commits import Commits
+from releasekit.git.tag_forms import tag_name
 from releasekit.host.files import repository_of
 from releasekit.problems import Problem
 from releasekit.text.escape import plain, visible

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from releasekit import __version__, report
 from releasekit.aio import Group, uncancellable
+from releasekit.announced import Status
 from releasekit.cli.commands.publish import PublishInputs
 from releasekit.cli.interruption import Interruption
 from releasekit.cli.prepare import prepare
@@ -52,7 +53,7 @@ from releasekit.state.quarantine import quarantine
 from releasekit.state.seals import Seal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterable, Sequence
     from pathlib import Path
 
     from releasekit.attested import ReleaseStatement
@@ -173,6 +174,15 @@ class Publishing(Struct, frozen=True):
         began = asyncio.get_running_loop().time()
         started_at = datetime.now(UTC).isoformat(timespec="seconds")
         redacted, progress = self.session.redacted, self.progress
+        statement: ReleaseStatement | None = None
+        results: tuple[Result, ...] | None = None
+
+        async def make_release() -> str:
+            nonlocal statement, results
+            statement = await signed
+            results = await self._run_post_release(release, statement, told)
+            return _find_owed(results or ()) if config.is_uploading else ""
+
         release = ReleaseRun(
             plan,
             self.ready.targets,
@@ -183,6 +193,7 @@ class Publishing(Struct, frozen=True):
             patience=self.ready.patience,
             on_course=progress.on_course,
             signing=self.ready.signing,
+            make_release=make_release,
         )
         self.journal.run_started(
             plan_digest=plan.digest,
@@ -193,8 +204,6 @@ class Publishing(Struct, frozen=True):
         )
         self.journal.planned(plan.pending())
         self.session.runner.release_began = True
-        statement: ReleaseStatement | None = None
-        results: tuple[Result, ...] | None = None
 
         def told() -> Report:
             made = Report(
@@ -220,8 +229,10 @@ class Publishing(Struct, frozen=True):
             interruption.ends(release)
             await release.run()
             interruption.ignore_keys()
-            statement = await signed
-            results = await self._run_post_release(release, statement, told)
+            if results is None:
+                _ = await make_release()
+            if results is not None:
+                results = _with_later(results, release.results())
         finally:
             signed.cancel()
             await asyncio.wait((signed,))
@@ -269,3 +280,17 @@ class Publishing(Struct, frozen=True):
             state_directory=config.state_directory,
             seal=self.seal,
         )
+
+
+def _find_owed(results: Iterable[Result]) -> str:
+    """Why a tag or a release is not made that should be; empty where all are."""
+    made = (it for each in results for it in (each.tag, each.announcement) if it is not None)
+    return next((it.note for it in made if it.status in {Status.WANTED, Status.PENDING}), "")
+
+
+def _with_later(results: Sequence[Result], later: Sequence[Result]) -> tuple[Result, ...]:
+    """`later` results of the same packages, with the tags and releases of `results`."""
+    return tuple(
+        replace(now, tag=each.tag, announcement=each.announcement)
+        for each, now in zip(results, later, strict=True)
+    )

@@ -140,7 +140,7 @@ def _list_versions(release: str | Path, found: Sequence[Package]) -> Mapping[Pac
         return {each.package.id: each.package.version for each in recorded.results}
     if not release:
         return {each.id: each.version for each in found if not each.unpublishable}
-    return dict.fromkeys((each.id for each in found if each.gets_version), release)
+    return dict.fromkeys((each.id for each in found if each.gets_version or each.follows), release)
 
 
 def _with_version(package: Package, version: str) -> Package:

@@ -71,9 +71,10 @@ def take_apart(document: Mapping[str, Any], where: str, declared: Declared) -> C
     dist: Mapping[str, tuple[str, ...]] = {}
     tagging, announcing, versioning = TagOptions(), AnnounceOptions(), VersionOptions()
     written: set[str] = set()
+    by_table = {each.options.TABLE: each for each in declared.ecosystems.values()}
     for key, value in document.items():
         if key == _DEPENDENCIES:
-            dependencies = _dependencies(_table(key, value, where), where, declared.ecosystems)
+            dependencies += _dependencies(_table(key, value, where), where, declared.ecosystems)
         elif key == levels.TABLE:
             given = Levels.from_table(_table(key, value, where), where)
         elif key == _DIST and isinstance(value, dict):
@@ -91,8 +92,10 @@ def take_apart(document: Mapping[str, Any], where: str, declared: Declared) -> C
             own = _options(VersionOptions, value, where, declared)
             versioning = VersionOptions.from_table(own)
             written.update(own)
-        elif key in declared.ecosystems:
-            tables[key] = _options(declared.ecosystems[key].options, value, where, declared)
+        elif key in by_table:
+            ecosystem = by_table[key]
+            tables[ecosystem.name] = _options(ecosystem.options, value, where, declared)
+            dependencies += tuple(ecosystem.options.list_edges(tables[ecosystem.name]))
         else:
             texts[key] = _text(_declaration(key, where, declared), value, where)
     return ConfigFile(
@@ -113,7 +116,8 @@ def _declaration(key: str, where: str, declared: Declared) -> Declaration:
     if declaration is None:
         _refuse_secret(key, key, where, declared)
         known = [name for name, each in declared.inputs.items() if "file" in each.places]
-        near = did_you_mean(key, [*known, *declared.ecosystems, *_TABLES])
+        tables = (each.options.TABLE for each in declared.ecosystems.values())
+        near = did_you_mean(key, [*known, *tables, *_TABLES])
         raise ConfigError(f"{where}: unknown key {key!r}{near}", problem=Problem.UNKNOWN_NAME)
     if "file" not in declaration.places:
         raise ConfigError(
@@ -174,8 +178,22 @@ def _options(
     kind: type[OptionTable], value: object, where: str, declared: Declared
 ) -> Mapping[str, object]:
     """Its keys are checked here, whether the run is about this ecosystem or not."""
-    name = kind.TABLE
-    table = _table(name, value, where)
+    table = _table(kind.TABLE, value, where)
+    if not kind.NAMED:
+        return _check_keys(kind, kind.TABLE, table, where, declared)
+    for name, named in table.items():
+        each = f"{kind.TABLE}.{name}"
+        _check_keys(kind, each, _table(each, named, where), where, declared)
+    return table
+
+
+def _check_keys(
+    kind: type[OptionTable],
+    name: str,
+    table: Mapping[str, object],
+    where: str,
+    declared: Declared,
+) -> Mapping[str, object]:
     known = kind.option_keys()
     for key in table:
         if key not in known:

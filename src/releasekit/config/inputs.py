@@ -415,6 +415,16 @@ class IdentityInputs:
             group="trust",
         ),
     ] = "auto"
+    ask_steps: Annotated[
+        bool,
+        Declaration(
+            "Run the `check` of each step although nothing is published, in the sandbox of builds "
+            "and without secrets.",
+            places=NOT_IN_FILE,
+            group="trust",
+            taken_with="lookup",
+        ),
+    ] = False
     trust_config: Annotated[
         Path | None,
         Declaration(

@@ -110,8 +110,7 @@ def with_extra(
                 near = closest(str(name), map(str, known))
                 instead = f"Did you mean {near!r}?" if near else "Use ECOSYSTEM:NAME."
                 raise UnknownDependency(
-                    f"releasekit.toml: [dependencies] names {str(name)!r}, which is not a package "
-                    "here",
+                    f"releasekit.toml names {str(name)!r}, which is not a package here",
                     hint=f"{instead} {spell('plan')} lists them.",
                 )
         if edge.on in known:

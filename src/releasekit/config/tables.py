@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Final, Literal, Self, get_args, get_origin, get_type_hints
+from collections.abc import Callable, Iterable, Mapping
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Final,
+    Literal,
+    Self,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from msgspec import Struct
 
 from releasekit.errors import ConfigError
 from releasekit.text.toml_value import show_toml
+
+if TYPE_CHECKING:
+    from releasekit.decided import Edge
 
 # Key and value to what the option holds; ValueError says what to write instead.
 Reader = Callable[[str, object], object]
@@ -24,16 +37,19 @@ class Option(Struct, frozen=True):
 
 
 class OptionTable(Struct, frozen=True, kw_only=True):
-    """The table called `TABLE`, with a key for each field. An empty text or list leaves its
-    default, where it is not one that `MAY_BE_EMPTY`. Its keys are known.
+    """The table called `TABLE`, with a key for each field; where it is `NAMED`, each of its keys is
+    a name instead, with such a table. An empty text or list leaves its default, where it is not one
+    that `MAY_BE_EMPTY`. Its keys are known.
     """
 
     TABLE: ClassVar[str]
+    NAMED: ClassVar[bool] = False
     MAY_BE_EMPTY: ClassVar[frozenset[str]] = frozenset()
 
     @classmethod
-    def from_table(cls, table: Mapping[str, object]) -> Self:
+    def from_table(cls, table: object, name: str = "") -> Self:
         """Raises ConfigError naming the key, its value, and what to write instead."""
+        assert isinstance(table, Mapping)  # noqa: S101 (as its keys are known)
         known, values = cls.declared(), dict[str, Any]()
         for key, value in table.items():
             kind, option, _ = known[key]
@@ -41,7 +57,7 @@ class OptionTable(Struct, frozen=True, kw_only=True):
                 read = (option.read or _reader(kind))(key, value)
             except ValueError as error:
                 raise ConfigError(
-                    f"{cls.where()} {key} is {show_toml(value)}", hint=str(error)
+                    f"{cls.where(name)} {key} is {show_toml(value)}", hint=str(error)
                 ) from error
             if read not in ("", ()) or key in cls.MAY_BE_EMPTY:
                 values[key.replace("-", "_")] = read
@@ -62,9 +78,16 @@ class OptionTable(Struct, frozen=True, kw_only=True):
         return tuple(name.replace("_", "-") for name in cls.__struct_fields__)
 
     @classmethod
-    def where(cls) -> str:
-        """How messages name the table."""
-        return f"releasekit.toml: [{cls.TABLE}]"
+    def list_edges(cls, _table: Mapping[str, object], /) -> Iterable[Edge]:
+        """List the edges that the table asks for, as `[dependencies]` has them. Raises ConfigError
+        for a table that cannot be used.
+        """
+        return ()
+
+    @classmethod
+    def where(cls, name: str = "") -> str:
+        """How messages name the table, or the one of that name."""
+        return f"releasekit.toml: [{cls.TABLE}{f'.{name}' if name else ''}]"
 
 
 def string(key: str, value: object) -> str:

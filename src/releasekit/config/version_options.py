@@ -93,11 +93,11 @@ def _files(key: str, value: object) -> Mapping[str, tuple[FurtherFile, ...]]:
     for package, places in value.items():
         if not isinstance(places, list):
             raise ValueError(f"Write a list of files for {package!r}: {example}.")  # noqa: TRY004
-        found[package] = tuple(_read_file(place, example) for place in places)
+        found[package] = tuple(read_file(place, example) for place in places)
     return found
 
 
-def _read_file(place: object, example: str) -> FurtherFile:
+def read_file(place: object, example: str) -> FurtherFile:
     if isinstance(place, str):
         place = {"path": place}
     if not isinstance(place, dict) or not {"path"} <= place.keys() <= {"path", "match"}:

@@ -17,5 +17,6 @@ FOLDERS: Final = (
     "releasekit.ecosystems.cargo",
     "releasekit.ecosystems.go",
     "releasekit.ecosystems.maven",
+    "releasekit.ecosystems.step",
 )
 ECOSYSTEMS: Final[Mapping[str, EcosystemDeclaration]] = table(FOLDERS)

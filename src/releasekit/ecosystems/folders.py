@@ -44,7 +44,8 @@ def discovery(ecosystem: EcosystemDeclaration, config: PlanConfig, services: Ser
     target: Callable[[PlanConfig, OptionTable, Services, Registry | None], Discovery] = (
         module.target
     )
-    options = ecosystem.options.from_table(config.ecosystem_tables.get(ecosystem.name, {}))
+    table = config.ecosystem_tables.get(ecosystem.name, {})
+    options = ecosystem.options.from_table({} if ecosystem.options.NAMED else table)
     match config.registries.get(ecosystem.name):
         case Directory(path):
             registry = DirectoryRegistry(path, layout(options, config.own(ecosystem.inputs)))

@@ -419,6 +419,12 @@ class Target:
     builds_in_turn: bool = False
     # What is published is what the commit has, whatever files differ from it.
     builds_from_commit: bool = False
+    # Whether an upload may be repeated without asking first, as the registry takes a version once
+    # and shows its bytes. If not, `lookup` decides before each upload, and after one of unclear end
+    # only in time; nothing that was sent before binds a run, and files only stand for a package.
+    is_repeatable = True
+    # Packages that are published once all others are tagged and announced.
+    after_release: Collection[PackageId] = frozenset()
     # Packages whose files name another registry than this one, which knows nothing of them.
     elsewhere: Collection[PackageId] = frozenset()
     preflight: Preflight = Preflight()
@@ -429,6 +435,19 @@ class Target:
     def __init__(self, workspace: Workspace, registry: Registry) -> None:
         self.workspace = workspace
         self.registry = registry
+
+    def join(self, _others: Mapping[str, Target], /) -> Target:
+        """Called once all ecosystems are discovered: return the target with what its packages take
+        from others. Raises ConfigError and PlanError.
+        """
+        return self
+
+    def receive_files(
+        self, _package: Package, _needed: Mapping[PackageId, Sequence[Artifact] | None], /
+    ) -> None:
+        """Take the files of what a package needs before it is uploaded, None where this run does
+        not have them.
+        """
 
     @property
     def single_upload(self) -> bool:

@@ -69,6 +69,10 @@ _OF_PROGRAMS: Final = re.compile(
     re.DOTALL,
 )
 _NO_COMMANDS: Final = ("protocol.ext.allow", "never")
+# It comes before those of the commit. https://git-scm.com/docs/gitattributes
+_NO_ATTRIBUTES: Final = (
+    "* -export-subst -export-ignore -text -eol -ident -filter -working-tree-encoding\n"
+)
 _ADDRESS: Final = re.compile(r"remote\..+\.(?:push)?url", re.DOTALL)
 OVER_HTTP: Final = re.compile(r"https?://", re.IGNORECASE)
 _PASSWORD: Final = re.compile(r"(https?://)([^/?#@:]*):([^/?#@]*)@([^\n]*)", re.IGNORECASE)
@@ -175,6 +179,34 @@ class GitSettings:
             timeout_s=TIMEOUT_S,
         )
         return done.stdout
+
+    async def write_files(self, commit: str, into: Path) -> None:
+        """Write the files of a commit into a directory that no build can change, with the very
+        bytes that it has: in the repository of our own, no attribute, filter or replacement counts.
+        Links that lead out of it are left out.
+
+        Raises as `run_git`, and CommandFailed where the commit is not here.
+        """
+        known, place = await self._recall(), await self.open_place()
+        durable.make_directory(into, sync=False)
+        for words in (("read-tree", commit), ("checkout-index", "--all")):
+            await self.processes.run(
+                ["git", *words],
+                cwd=place,
+                env={
+                    "GIT_DIR": str(place),
+                    "GIT_WORK_TREE": str(into),
+                    "GIT_INDEX_FILE": str(place / "index"),
+                    "GIT_OBJECT_DIRECTORY": str(known.objects),
+                    "GIT_CONFIG_GLOBAL": os.devnull,
+                    "GIT_CONFIG_NOSYSTEM": "1",
+                    "GIT_NO_LAZY_FETCH": "1",
+                },
+                secrets={},
+                outside=True,
+                timeout_s=TIMEOUT_S,
+            )
+        await asyncio.to_thread(_remove_links_out, into)
 
     async def hand_over_of_user(self, *further: tuple[str, str]) -> dict[str, str]:
         """The settings of the user and of the machine, and these, as variables of git that lets no
@@ -364,6 +396,13 @@ def _hand_over(settings: Iterable[tuple[str, str]]) -> dict[str, str]:
     return handed | {"GIT_CONFIG_COUNT": str(number)}
 
 
+def _remove_links_out(top: Path) -> None:
+    for directory, directories, files in os.walk(top):
+        for path in (Path(directory, name) for name in (*directories, *files)):
+            if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(top):
+                path.unlink()
+
+
 def _make_repository(place: Path, known: _Snapshot) -> None:
     """An empty one; its objects are elsewhere.
 
@@ -379,10 +418,11 @@ def _make_repository(place: Path, known: _Snapshot) -> None:
     safe = [each.value for each in of_user if each.key == "safe.directory"]
     files = {
         "HEAD": "ref: refs/heads/none\n",
+        "info/attributes": _NO_ATTRIBUTES,
         "config": "".join(f"{line}\n" for line in lines),
         "safe": "".join(f"[safe]\ndirectory = {_quote(each)}\n" for each in safe),
     }
-    for name in ("objects", "refs"):
+    for name in ("objects", "refs", "info"):
         durable.make_directory(place / name)
     for name, text in files.items():
         durable.replace(place / name, text.encode("utf-8", "surrogateescape"))

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from releasekit.model import Package
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 # https://go.dev/ref/mod#vcs-version
 OWN_TAGS: Final = ("@", "@v", "-v", "-", "/v", "/", "_v", "_", ".v")
 SHARED_TAGS: Final = ("v", "")
+FIELD: Final = re.compile(r"\{([^{}]*)\}")
 _ANOTHER_INSIDE: Final = re.compile(r"-v?[0-9]+\.[0-9]")
 _SEMVER: Final = re.compile(r"v?[0-9]+\.[0-9]+\.[0-9]+-.*")
 
@@ -49,3 +51,29 @@ def list_like_names(package: Package) -> list[str]:
 def is_version_of_another(text: str) -> bool:
     """Of what stands behind "core": "-2-v1.0.0" is a version of "core-2", and none of "core"."""
     return bool(_ANOTHER_INSIDE.search(text)) and not _SEMVER.fullmatch(text)
+
+
+def tag_name(template: str, package: Package, root: Path) -> str:
+    """The tag that `template` gives the version. At the root, `{directory}/` is empty. The versions
+    of Go modules already begin with the `v` that most templates have.
+    """
+    version = package.version
+    if "v{version}" in template:
+        version = version.removeprefix("v")
+    return fill_in(template, {**template_values(package, root), "version": version})
+
+
+def template_values(package: Package, root: Path) -> dict[str, str]:
+    directory = package.directory.relative_to(root).as_posix()
+    return {
+        "name": package.id.name.rpartition(":")[2],
+        "component": package.id.name.rpartition(":")[2].rpartition("/")[2],
+        "ecosystem": package.id.ecosystem,
+        "directory": "" if directory == "." else directory,
+    }
+
+
+def fill_in(template: str, values: Mapping[str, str]) -> str:
+    if not values["directory"]:
+        template = template.replace("{directory}/", "")
+    return FIELD.sub(lambda field: values[field[1]], template)

@@ -225,7 +225,11 @@ class Processes(Resource):
                     problem=Problem.BUILD_TIMED_OUT,
                 ) from None
         if status != 0:
-            raise CommandFailed(f"{_show(argv)} {_describe_status(status)}", log=output.tail())
+            raise CommandFailed(
+                f"{_show(argv)} {_describe_status(status)}",
+                log=output.tail(),
+                status=max(status, 0),
+            )
         if len(captured) > MAX_OUTPUT:
             raise CommandFailed(f"{_show(argv)} printed more than {MAX_OUTPUT} bytes")
         return Completed(

@@ -136,6 +136,11 @@ class Credentials:
         """The secret of an environment variable; None when it is unset or empty."""
         return self._taken.secrets.get(variable) or None
 
+    def claim(self, variable: str) -> Secret | None:
+        """The value of any environment variable, a secret from now on; None as of `get`."""
+        value = self._taken.environment.get(variable)
+        return self.adopt(value) if value else self.get(variable)
+
     def find(self, name: re.Pattern[str]) -> Iterator[tuple[str, Secret]]:
         """The variables with such a name, sorted; empty ones are unset."""
         for variable, secret in sorted(self._taken.secrets.items()):

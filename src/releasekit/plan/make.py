@@ -150,7 +150,13 @@ async def discover(
         chosen = [it for it in there if built.has_package(it.id) and not it.unpublishable]
         refused += await _find_unusable(chosen, targets)
     raise_all(refused)
-    return targets
+    return join_targets(targets)
+
+
+def join_targets(targets: Mapping[str, Target]) -> dict[str, Target]:
+    """Each with what its packages take from those of others. Raises ConfigError."""
+    joined = map_all(lambda each: each.join(targets), targets.values())
+    return dict(zip(targets, joined, strict=True))
 
 
 async def make_plan(
@@ -189,8 +195,18 @@ async def make_plan(
     def decide_on(
         package: Package, shown: Published | None, entry: HistoryEntry | None
     ) -> PlannedPackage:
-        url, is_known = urls[package.id.ecosystem], package.id in published
-        return plan_package(package, shown, entry, commit=commit, url=url, is_known=is_known)
+        ecosystem, silence = package.id.ecosystem, unasked.get(package.id)
+        binds = targets[ecosystem].is_repeatable
+        unknown = "" if silence is None else UNKNOWN if binds else str(silence)
+        return plan_package(
+            package,
+            shown,
+            entry,
+            commit=commit,
+            url=urls[ecosystem],
+            unknown=unknown,
+            binds=binds,
+        )
 
     decided = [decide_on(it, published.get(it.id), history.entry(it)) for it in ordered]
     seen = [
@@ -201,8 +217,9 @@ async def make_plan(
     ]
     planned, left_out = without_unplanned(seen, config.not_to_publish)
     ordered = [each.package for each in planned]
+    known = published if not config.is_uploading else dict.fromkeys(unasked) | published
     foreign = refuse_left_out(
-        ordered, published, about, not_to_publish=config.not_to_publish, waits=config.wait > 0
+        ordered, known, about, not_to_publish=config.not_to_publish, waits=config.wait > 0
     )
     nowhere = _find_nowhere(unreleased, targets)
     refuse_unreleased(planned, nowhere)
@@ -211,6 +228,7 @@ async def make_plan(
     # Parses whole manifests, which may be long.
     await asyncio.to_thread(check_pins, planned, versions, targets)
     check_single_uploads(planned, targets)
+    map_all(partial(_refuse_late_need, targets=targets), ordered)
     fingerprints = sorted(each.fingerprint for each in planned)
     waits = f"waits for what other jobs publish: {few(list(map(str, foreign)))}" if foreign else ""
     return Plan(
@@ -237,7 +255,7 @@ async def make_plan(
             *describe_optional(planned, {**everything, **public}, published, nowhere),
             *filter(None, [waits]),
             *left_out,
-            *describe_unasked(unasked),
+            *describe_unasked(unasked, targets),
             *describe_expectations(planned, targets),
             *(
                 f"{error}: it was asked without one, and may have more than it shows. {error.hint}"
@@ -280,6 +298,7 @@ def _find_urls(config: PlanConfig, targets: Mapping[str, Target], survey: Survey
     return present | {
         name: str(config.registries.get(name, survey.ecosystems[name].default_registry))
         for name in config.absent
+        if not survey.ecosystems[name].options.NAMED
     }
 
 
@@ -297,7 +316,7 @@ def _find_nowhere(
 
 def with_doubt(package: Package, root: Path) -> Package:
     """`package` with a doubt about publishing it, where its directory or its name gives one."""
-    if package.doubt:
+    if package.doubt or package.follows:
         return package
     parts = package.directory.parts[len(root.parts) :]
     if aside := [each for each in parts if is_aside(each)]:
@@ -363,11 +382,14 @@ def _is_there(
     return package in going or (there is not None and there.complete)
 
 
-def describe_unasked(errors: Mapping[PackageId, PackageError]) -> list[str]:
+def describe_unasked(
+    errors: Mapping[PackageId, PackageError], targets: Mapping[str, Target]
+) -> list[str]:
     """A note for each ecosystem whose registry could not be asked, with the first reason."""
     first: dict[str, PackageError] = {}
     for package, error in errors.items():
-        first.setdefault(package.ecosystem, error)
+        if targets[package.ecosystem].is_repeatable:
+            first.setdefault(package.ecosystem, error)
     return [
         f"{ecosystem}: what is published is not known, and `publish` would end here: "
         f"{str(error).removesuffix('.')}. {error.hint}".rstrip()
@@ -450,11 +472,13 @@ def without_private(
 
     def is_public(dependency: Dependency) -> bool:
         reason = dependency.private or everything[dependency.on].unpublishable
-        if reason and dependency.kind not in {DependencyKind.OPTIONAL, DependencyKind.ORDER}:
+        is_needed = dependency.kind not in {DependencyKind.OPTIONAL, DependencyKind.ORDER}
+        if reason and is_needed and dependency.on != package.follows:
             name = display_name(dependency.on, beside=package.id)
+            kind = f" ({dependency.kind})" if dependency.kind is not DependencyKind.EXTRA else ""
             raise PlanError(
-                f"{package.manifest}: {package.id.name} needs {name} "
-                f"({dependency.kind}), which is never published: {reason}",
+                f"{package.manifest}: {package.id.name} needs {name}{kind}, which is never "
+                f"published: {reason}",
                 hint=f"Publish {name} too, drop the dependency, or leave "
                 f"{with_dependents(package.id, beside)} out with `exclude-packages`, or its "
                 "ecosystem with `ecosystem`.",
@@ -636,16 +660,19 @@ def plan_package(
     *,
     commit: str,
     url: str,
-    is_known: bool = True,
+    unknown: str = "",
+    binds: bool = True,
 ) -> PlannedPackage:
-    """What is to be done about a package. Unless it `is_known` what its registry shows, nothing is
-    refused, and what is not there is as good a guess as any.
+    """What is to be done about a package. Where it is `unknown` what its registry shows, nothing is
+    refused, and what is not there is as good a guess as any. Unless it `binds`, what an earlier run
+    built or sent decides nothing.
     """
     prebuilt = package.prebuilt
-    action, reason = decide(published, entry, commit=commit, url=url, prebuilt=prebuilt)
-    if not is_known and action in {*SENT, Action.REFUSE}:
+    kept = entry if binds else None
+    action, reason = decide(published, kept, commit=commit, url=url, prebuilt=prebuilt)
+    if unknown and action in {*SENT, Action.REFUSE}:
         action = Action.PUBLISH if action is Action.REFUSE else action
-        reason = UNKNOWN
+        reason = unknown
     if published and published.withdrawal and action is not Action.REFUSE:
         reason += f", {published.withdrawal}"
     if action is Action.PUBLISH and prebuilt:
@@ -657,6 +684,9 @@ def plan_package(
         fingerprint=fingerprint(package, url),
         published=published,
     )
+    if not binds:
+        begun = entry is not None and entry.uncertain and is_begun(entry, url)
+        return replace(planned, begun=begun)
     return _with_entry(planned, entry, url) if entry else planned
 
 
@@ -779,6 +809,19 @@ def check_single_uploads(packages: Sequence[PlannedPackage], targets: Mapping[st
             "with `packages`, first what the others wait for, or drop a dependency.",
             problem=Problem.ALL_AT_ONCE,
         ) from cycle
+
+
+def _refuse_late_need(package: Package, targets: Mapping[str, Target]) -> None:
+    """Raises PlanError for what would go out after the release, without a tag, as it needs what
+    does.
+    """
+    for need in package.dependencies:
+        late = targets[need.on.ecosystem].after_release if need.on.ecosystem in targets else ()
+        if need.on in late and package.id not in targets[package.id.ecosystem].after_release:
+            raise PlanError(
+                f"{package.id} needs {need.on}, which comes after the release",
+                hint=f"Drop the dependency, or take `after` out of {need.on}.",
+            )
 
 
 async def find_missing_tools(

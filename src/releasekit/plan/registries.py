@@ -92,6 +92,8 @@ async def look_up_all(
     """What the registries show of every package, asked side by side, and why some of them could
     not be asked: only a run that is `uploading` has to know, and raises the first of these errors.
 
+    What is published by no registry may stay unknown until its turn comes.
+
     Raises Denied with one reason for each registry that refuses to be read, and, where this run is
     `uploading`, with the credentials that are missing. The `unnamed` are asked without a token.
     """
@@ -105,8 +107,9 @@ async def look_up_all(
         wanting = {id_.ecosystem for id_, answer in answers.items() if answer is None}
         missing = _find_missing(wanting - denied.keys(), targets) if uploading else []
         raise join_errors([*denied.values(), *missing])
-    if errors and uploading:
-        raise next(iter(errors.values()))
+    final = [it for id_, it in errors.items() if targets[id_.ecosystem].is_repeatable]
+    if final and uploading:
+        raise final[0]
     seen = {id_: it for id_, it in answers.items() if not isinstance(it, PackageError)}
     return seen, errors
 

@@ -102,7 +102,7 @@ def _find_revisions(
     unknown, clean = [], []
     for planned in kept:
         package, entry = planned.package, history.entry(planned.package)
-        if entry is not None and entry.commit == commit:
+        if package.follows is not None or (entry is not None and entry.commit == commit):
             continue  # with the same changes to it, if any
         if entry is not None and planned.artifacts and is_clean(entry.commit):
             since[package] = Revision.of_commit(entry.commit)

@@ -113,13 +113,16 @@ def find_absent(
     return frozenset(
         each.name
         for each in ecosystems
-        if each.manifests is not None
-        and (each.manifests.workspaces or below.isdisjoint(each.manifests.names))
-        and _is_unconfigured(config.root, tables, each)
-        and not tables.get(each.name)
-        and isinstance(config.registries.get(each.name), Directory | None)
-        and config.own(each.inputs) == each.inputs()
-        and not config.dist
+        if (each.options.NAMED and not tables.get(each.name))
+        or (
+            each.manifests is not None
+            and (each.manifests.workspaces or below.isdisjoint(each.manifests.names))
+            and _is_unconfigured(config.root, tables, each)
+            and not tables.get(each.name)
+            and isinstance(config.registries.get(each.name), Directory | None)
+            and config.own(each.inputs) == each.inputs()
+            and not config.dist
+        )
     )
 
 

@@ -59,10 +59,11 @@ class PackageRun(Struct, kw_only=True):
     `may_only_stage` says so in the registry's words. `staged` is where it waits for a person, who
     may have approved it since, and `staged_at_s` is when that began in this run. `held_by` is what
     waits so, and kept it from being sent. `lacks` are packages that other jobs did not publish, and
-    what is known of that.
+    what is known of that. `is_repeatable` is that of its `Target`.
     """
 
     planned: PlannedPackage
+    is_repeatable: bool = True
     artifacts: tuple[Artifact, ...] = ()
     published: Published | None = None
     ambiguity: str = ""
@@ -231,6 +232,13 @@ def held_back(runs: Iterable[PackageRun]) -> str:
     return f"not uploaded: {few(failed)} failed, and `start-uploads` is `built`"
 
 
+def describe_unreleased(runs: Iterable[PackageRun], owed: str) -> str:
+    """Why nothing comes after the release: what failed of it, or what is `owed` to it."""
+    tagged = (run for run in runs if run.planned.package.follows is None)
+    failed = [str(run.id) for run in tagged if run.error is not None]
+    return f"it comes after the release: {owed or f'{few(failed)} failed'}"
+
+
 def outcome_of(run: PackageRun, blockers: Blockers, ending: Ending) -> tuple[Outcome, str]:
     """The outcome of one package and the reason for it, independent of the order of events.
 
@@ -287,12 +295,13 @@ def _describe_dry_run(run: PackageRun) -> str:
 
 
 def _seen(run: PackageRun) -> Ending:
+    shown = "the registry shows our bytes" if run.is_repeatable else "its check finds it"
     if run.staged is None:
         if run.is_ours:
-            return Outcome.PUBLISHED, "uploaded, and the registry shows our bytes"
-        return Outcome.ALREADY_PUBLISHED, "the registry shows our bytes"
+            return Outcome.PUBLISHED, f"uploaded, and {shown}"
+        return Outcome.ALREADY_PUBLISHED, shown
     if run.artifacts:
-        return Outcome.PUBLISHED, "approved, and the registry shows our bytes"
+        return Outcome.PUBLISHED, f"approved, and {shown}"
     # Nothing vouches for what the run that staged it had built.
     return Outcome.ALREADY_PUBLISHED, "approved, and on the registry"
 
@@ -381,7 +390,7 @@ def result_of(run: PackageRun, blockers: Blockers = (), ending: Ending = CUT_OFF
         attempts=run.attempts - run.rests,
         duration_s=busy(run.spans),
         url=run.published.url if run.published else "",
-        artifacts=run.artifacts,
+        artifacts=run.artifacts if run.is_repeatable else (),
         spans=tuple(run.spans),
         warnings=run.warnings,
         staged=run.staged if outcome is Outcome.STAGED else None,

@@ -2,7 +2,8 @@
 
 build: its batch is built, with manifests pinned, and what is built of it goes on record.
 attest: its files are signed, where the plan has them signed.
-hold: with `start-uploads: built`, nothing is sent before everything else is built and signed.
+hold: with `start-uploads: built`, nothing is sent before everything else is built and signed; and
+what comes after the release waits for that.
 upload: what the registry lacks of it is sent, or staged.
 confirm: the registry is asked until it shows all of it.
 approval: a person is waited for where it is staged.
@@ -50,7 +51,7 @@ from releasekit.state.lock_order import Kind, turn
 from releasekit.state.pins import EphemeralPin
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
     from releasekit.config.config import PlanConfig
     from releasekit.ecosystems.interface import Target
@@ -69,7 +70,8 @@ if TYPE_CHECKING:
 
 class Phases(Struct, kw_only=True, eq=False, dict=True):
     """Each may be called again after any failure, and after a restart; once the run is `stopped`,
-    none is. After the last failure comes `conclude`. It `may_upload` from `hold` on.
+    none is. After the last failure comes `conclude`. It `may_upload` from `hold` on, and what comes
+    the release from when it `is_released`, unless a tag is `owed`.
     """
 
     plan: Plan
@@ -87,9 +89,12 @@ class Phases(Struct, kw_only=True, eq=False, dict=True):
     sources: Sources
     patience: WaitBudget
     may_upload: bool
+    make_release: Callable[[], Awaitable[str]]
+    is_released: bool = False
+    owed: str = ""
 
     def __post_init__(self) -> None:
-        self._uploads = Uploads(self.journal, self.events, self.config.task_timeout)
+        self._uploads = Uploads(self.journal, self.events, self.lookups, self.config.task_timeout)
         # Which packages go along with an upload is decided, and done, one upload at a time.
         self._turns = {name: asyncio.Lock() for name in self.targets}
         sent = [planned.package for planned in self.plan.packages if planned.action in SENT]
@@ -176,8 +181,17 @@ class Phases(Struct, kw_only=True, eq=False, dict=True):
             with self.events.span("attest", run):
                 await self.attestations.sign(run)
 
-    def hold(self) -> None:
-        """Let uploads begin. Raises PackageError where something failed that was to be sent."""
+    async def hold(self, node: Node) -> None:
+        """Let uploads begin, or those after the release once that is made. Raises PackageError
+        where something failed that was to be sent, or a tag is owed.
+        """
+        if node == self.graph.release:
+            self.is_released = True
+            self.owed = await self.make_release()
+            if self.owed:
+                self.is_released = False
+                raise PackageError(self.owed, problem=Problem.TAG_OWED)
+            return
         if reason := held_back(self.runs.values()):
             raise PackageError(reason, problem=Problem.BLOCKED)
         self.may_upload = True
@@ -191,6 +205,11 @@ class Phases(Struct, kw_only=True, eq=False, dict=True):
         await self._check_before_upload(runs)
         for run in runs:  # not before: what is refused there was no attempt
             run.attempts += 1
+            needs = dict.fromkeys(need.on for need in run.planned.package.dependencies)
+            files = {
+                on: self.runs[on].artifacts or None if on in self.runs else None for on in needs
+            }
+            target.receive_files(run.planned.package, files)
         try:
             with self.events.span("upload", *runs):
                 if target.deployment is None or target.deployment.whole:
@@ -269,7 +288,9 @@ class Phases(Struct, kw_only=True, eq=False, dict=True):
             run.error = final
         if node.phase == "attest" or isinstance(error, DigestMismatch):
             raise final from error.__cause__
-        there = [await self.lookups.is_published(run) for run in runs]
+        is_repeatable = self.targets[node.package.ecosystem].is_repeatable
+        look = self.lookups.is_published if is_repeatable else self.lookups.settle
+        there = [await look(run) for run in runs]
         if all(there):
             self._tell_refusal(runs)
         elif not any(run.ambiguity for run in runs):
@@ -302,6 +323,9 @@ class Phases(Struct, kw_only=True, eq=False, dict=True):
             except PackageError as error:
                 run.error = error
                 raise
+        told = any(each.name is WarningName.REFUSED_BUT_THERE for each in run.warnings)
+        if not run.is_repeatable and not run.sent and not told:  # a later attempt found it
+            self._tell_refusal([run])
         waits = run.awaits_approval and self.graph.may_wait(run.id)
         if run.pending_follow_up is None and not waits:
             self.events.ended(result_of(run))

@@ -128,6 +128,33 @@ class Lookups(Struct):
             return str(error)
         return f"{missing[0].filename} is not visible" if missing else ""
 
+    async def settle(self, run: PackageRun) -> bool:
+        """Whether the registry shows it, where nothing may be sent again before that is known: as
+        it says at once, or at the end of the time after an upload of unclear end.
+
+        Raises Undecided, the `error` of the run from then on, where it does not say.
+        """
+        deadline = self.now_s() + min(self.patience_s, self.polling.ambiguity_window_s)
+        is_unclear = bool(run.ambiguity) or (run.planned.begun and run.attempts <= 1)
+        pauses = growing_pauses(self.polling.first_pause_s, self.polling.longest_pause_s)
+        while True:
+            silence = None
+            try:
+                await self._look_up(run)
+            except Transient as error:
+                silence = error
+            pause_s = next(pauses)
+            is_settled = run.visible or not (is_unclear or silence)
+            if is_settled or self.now_s() + pause_s > deadline:
+                break
+            await asyncio.sleep(pause_s)
+        run.ambiguity = str(silence or "")
+        if silence is not None:
+            both = "; and ".join(filter(None, [run.refusal, run.ambiguity]))
+            run.error = Undecided(both, hint=silence.hint, problem=silence.problem)
+            raise run.error from silence
+        return run.visible
+
     async def last_poll(self, run: PackageRun) -> None:
         """For a package whose run is being ended before it could be confirmed."""
         with contextlib.suppress(TimeoutError, PackageError):

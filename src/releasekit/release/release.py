@@ -16,6 +16,7 @@ from releasekit.release.package_run import (
     DRY_RUN,
     Ending,
     PackageRun,
+    describe_unreleased,
     held_back,
     result_of,
     results_of,
@@ -30,7 +31,7 @@ from releasekit.scheduler.controls import CANCEL_GRACE_S
 from releasekit.scheduler.retries import WaitBudget
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from releasekit.config.config import PlanConfig
     from releasekit.ecosystems.interface import Target
@@ -41,12 +42,19 @@ if TYPE_CHECKING:
     from releasekit.state.journal import Journal
 
 
+async def nothing_owed() -> str:
+    """Of a run without tags."""
+    return ""
+
+
 class ReleaseRun:
     """One run of one plan, made inside the running event loop.
 
     `watch` is told of everything that happens, as it happens, and `on_course` of a pause, its end
     and a cancellation. Without `patience`, the time of the run begins now; otherwise it began with
-    the command. `signing` is what signs the files of packages that the plan attests.
+    the command. `signing` is what signs the files of packages that the plan attests. Once all is
+    published that is to be tagged, `make_release` sees to that, and returns why what is owed; it is
+    not called where nothing comes after that, or something failed.
     """
 
     def __init__(
@@ -62,6 +70,7 @@ class ReleaseRun:
         patience: WaitBudget | None = None,
         on_course: Callable[[Course], None] = lambda _: None,
         signing: Signing | None = None,
+        make_release: Callable[[], Awaitable[str]] = nothing_owed,
     ) -> None:
         self._plan = plan
         self._config = config
@@ -81,6 +90,7 @@ class ReleaseRun:
         self.stopped = asyncio.Event()
         self._graph = TaskGraph(plan, targets, self._runs, config=config, foreign=self._foreign)
         for package, run in self._runs.items():
+            run.is_repeatable = targets[package.ecosystem].is_repeatable
             run.stages = self._graph.staging_mode(package) == "always"
         self._events.on_settled = self._settled
         self._task_list = tasks = self._graph.tasks()
@@ -120,6 +130,7 @@ class ReleaseRun:
             sources=sources,
             patience=self._patience,
             may_upload=config.start_uploads == "ready",
+            make_release=make_release,
         )
 
     def pause(self) -> None:
@@ -184,7 +195,8 @@ class ReleaseRun:
         return tuple(
             each
             for name, run in self._runs.items()
-            if name not in self._kept or run.planned.built_from == self._plan.commit
+            if run.is_repeatable
+            and (name not in self._kept or run.planned.built_from == self._plan.commit)
             for each in run.artifacts
         )
 
@@ -199,6 +211,9 @@ class ReleaseRun:
             ending = Outcome.CANCELLED, self._ending
         elif not self._phases.may_upload and (reason := held_back(self._runs.values())):
             ending = Outcome.BLOCKED, reason
+        elif self._graph.release and not self._phases.is_released:
+            owed = self._phases.owed
+            ending = Outcome.BLOCKED, describe_unreleased(self._runs.values(), owed)
         return results_of(self._runs, self._graph.edges, ending)
 
     def _settled(self, node: Node) -> None:
@@ -218,7 +233,7 @@ class ReleaseRun:
                 case "attest":
                     await phases.attest(node)
                 case "hold":
-                    phases.hold()
+                    await phases.hold(node)
                 case "upload":
                     await phases.upload(node)
                 case "confirm":

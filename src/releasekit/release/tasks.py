@@ -57,8 +57,13 @@ class TaskGraph:
         self.build_slots = config.build_concurrency if has_slots else None
         self._built_by = {on: node for node, each in self.batches.items() for on in each.packages}
         self.uploads = self._uploads() if config.is_uploading else {}
-        first = next(iter(self.uploads), None) if config.start_uploads == "built" else None
-        self._hold = Node("hold", first.package) if first else None
+        # Each is named by a package that waits for it.
+        self._behind = {on for on in runs if on in targets[on.ecosystem].after_release}
+        early = [node for node in self.uploads if node.package not in self._behind]
+        late = [node for node in self.uploads if node.package in self._behind]
+        is_held = bool(early) and config.start_uploads == "built"
+        self._hold = Node("hold", early[0].package) if is_held else None
+        self.release = Node("hold", late[0].package) if late else None
 
     def tasks(self) -> list[Task[Node]]:
         """Of each package its build, upload and confirmation, its attestation where it has one, and
@@ -116,14 +121,22 @@ class TaskGraph:
         return tasks
 
     def _holds(self) -> list[Task[Node]]:
-        """One task between everything that can be done before the first upload and every upload."""
+        """One task between everything that can be done before the first upload and every upload,
+        and one between what is tagged and what comes after that.
+        """
+        tasks = []
+        if self.release is not None:
+            going = {each for group in self.uploads.values() for each in group} - self._behind
+            tagged = (on for on in going if self._runs[on].planned.package.follows is None)
+            before = frozenset(map(self.shown, tagged))
+            tasks.append(Task(name=self.release, lane="hold", after=before, weight=0.0))
         if self._hold is None:
-            return []
+            return tasks
         late = find_late(self.batches.values())
         early = [node for node, batch in self.batches.items() if late.isdisjoint(batch.packages)]
         sent = {package for packages in self.uploads.values() for package in packages}
         after = frozenset(early) | self._attested(sent - late)
-        return [Task(name=self._hold, lane="hold", after=after, weight=0.0)]
+        return [*tasks, Task(name=self._hold, lane="hold", after=after, weight=0.0)]
 
     def _transfers(self) -> list[Task[Node]]:
         """Every upload, and a confirmation of each of its packages."""
@@ -145,6 +158,8 @@ class TaskGraph:
                 self._runs[each].planned.action is not Action.REFUSE for each in packages
             ):
                 waits.add(self._hold)
+            if self.release and upload.package in self._behind:
+                waits.add(self.release)
             group = upload.package.ecosystem
             tasks.append(Task(name=upload, lane="upload", after=frozenset(waits), group=group))
             for package in packages:
@@ -162,6 +177,8 @@ class TaskGraph:
         if not beside and self.may_wait(on):
             return Node("approval", on)
         accepted = self._config.gate == "accepted" and on in sent_by
+        # What is no registry accepts nothing, and only its check tells.
+        accepted &= all(self._targets[it.ecosystem].is_repeatable for it in (on, package))
         return sent_by[on] if accepted else Node("confirm", on)
 
     def _approvals(self) -> list[Task[Node]]:

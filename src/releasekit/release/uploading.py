@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from releasekit.aio import gather_all, in_time
-from releasekit.errors import CircuitOpen, PackageError, StageOnly, Transient
+from releasekit.errors import CircuitOpen, PackageError, StageOnly, Transient, Undecided
 from releasekit.http.traffic import attribute_to
 from releasekit.model import Outcome, map_digests
 from releasekit.problems import Problem
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from releasekit.model import Artifact, Package, PackageId, Staged
     from releasekit.release.events import Events
     from releasekit.release.package_run import PackageRun
+    from releasekit.release.polling import Lookups
     from releasekit.state.journal import Journal
 
 
@@ -30,6 +31,7 @@ class Uploads(Struct, frozen=True):
 
     journal: Journal
     events: Events
+    lookups: Lookups
     limit_s: float
 
     async def upload_missing(
@@ -42,7 +44,7 @@ class Uploads(Struct, frozen=True):
         release: dict[Package, Sequence[Artifact]] = {}
         sending = []
         for run in runs:
-            if missing := await _find_missing(target, run):
+            if missing := await self._find_missing(target, run):
                 release[run.planned.package] = missing
                 sending.append(run)
         if not sending:
@@ -57,6 +59,7 @@ class Uploads(Struct, frozen=True):
             staged = await self.upload_or_stage(target, release, sending)
         except PackageError as error:
             ambiguous = isinstance(error, Transient) and error.ambiguous
+            ambiguous = ambiguous or not target.is_repeatable
             for run, ambiguity in zip(sending, ambiguities, strict=True):
                 run.ambiguity = str(error) if ambiguous else ambiguity
                 if not isinstance(error, CircuitOpen):
@@ -112,24 +115,25 @@ class Uploads(Struct, frozen=True):
                     return await staging.stage(release)
         except TimeoutError as error:
             names = ", ".join(str(package.id) for package in release)
-            raise Transient(
-                f"{target.registry.url} did not take {names} within {self.limit_s:g} s",
-                ambiguous=True,
-                problem=Problem.NOT_SENT_IN_TIME,
-            ) from error
+            late, problem = f"within {self.limit_s:g} s", Problem.NOT_SENT_IN_TIME
+            if not target.is_repeatable:
+                raise Undecided(f"its `publish` did not end {late}", problem=problem) from error
+            message = f"{target.registry.url} did not take {names} {late}"
+            raise Transient(message, ambiguous=True, problem=problem) from error
         return {}
 
-
-async def _find_missing(target: Target, run: PackageRun) -> Sequence[Artifact]:
-    """What the registry lacks; a deployment takes no version in parts, and what is missing beside
-    the files is made with all of them.
-    """
-    if run.attempts > 1 or run.ambiguity:
-        with attribute_to(run.id):
-            run.published = await target.registry.lookup(run.planned.package)
-    missing = missing_artifacts(run)
-    if run.sent:
-        return ()
-    if run.published is not None and run.published.lacks:
-        return run.artifacts
-    return run.artifacts if missing and target.single_upload else missing
+    async def _find_missing(self, target: Target, run: PackageRun) -> Sequence[Artifact]:
+        """What the registry lacks; a deployment takes no version in parts, and what is missing
+        beside the files is made with all of them.
+        """
+        if not target.is_repeatable and not run.sent:
+            await self.lookups.settle(run)
+        elif run.attempts > 1 or run.ambiguity:
+            with attribute_to(run.id):
+                run.published = await target.registry.lookup(run.planned.package)
+        missing = missing_artifacts(run)
+        if run.sent:
+            return ()
+        if run.published is not None and run.published.lacks:
+            return run.artifacts
+        return run.artifacts if missing and target.single_upload else missing

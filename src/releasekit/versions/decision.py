@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from releasekit.announce.tag_names import tag_name
 from releasekit.decided import Level, Reason
 from releasekit.errors import CommandFailed, ConfigError, PlanError, raise_all
 from releasekit.fields import replace
+from releasekit.git.tag_forms import tag_name
 from releasekit.model import PackageWarning, WarningName
 from releasekit.plan.other_tools import compare_manifest, describe_unread, refuse_unread
 from releasekit.problems import Problem

@@ -10,9 +10,9 @@ import pytest
 from releasekit.announce.tag_names import (
     is_shared,
     previous_tag,
-    tag_name,
     trouble_with_name,
 )
+from releasekit.git.tag_forms import tag_name
 from releasekit.model import Package, PackageId
 
 ROOT = Path("/work")

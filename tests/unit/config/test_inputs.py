@@ -172,7 +172,7 @@ def test_an_index_may_be_written_as_cargo_writes_it() -> None:
         ),
         ("mode", "status", "write plan, publish, check, version, preview, release-pr or report"),
         ("ecosystem", "pypi,pipy", "is not known; write pypi"),
-        ("ecosystem", "nmp", 'go or maven; did you mean "npm"?'),
+        ("ecosystem", "nmp", 'maven or step; did you mean "npm"?'),
         ("ecosystem", "Rust", '; did you mean "cargo"?'),
         ("ecosystem", "python", '; did you mean "pypi"?'),
         ("ecosystem", "node", '; did you mean "npm"?'),

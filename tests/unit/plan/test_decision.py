@@ -55,7 +55,7 @@ def test_what_may_be_published_is_not_refused(built: tuple[Artifact, ...], tmp_p
     begun = entry(built, begun=True, commit="another")
     ours = replace(package("a"), manifest=tmp_path / "a-1.0.whl")
     assert plan_package(ours, None, begun, commit=COMMIT, url=URL).action is Action.REFUSE
-    planned = plan_package(ours, None, begun, commit=COMMIT, url=URL, is_known=False)
+    planned = plan_package(ours, None, begun, commit=COMMIT, url=URL, unknown=UNKNOWN)
     assert (planned.action, planned.reason) == (Action.PUBLISH, UNKNOWN)
 
 

@@ -549,23 +549,27 @@ ALONE = {"package.json": js("a")}
 @pytest.mark.parametrize(
     ("files", "given", "absent"),
     [
-        (ALONE, {}, {"pypi", "cargo", "go", "maven"}),
-        ({"a/pom.xml": POM.format("a", "")}, {}, {"pypi", "npm", "cargo", "go", "maven"}),
-        ({**ALONE, "pom.xml": POM.format("a", "")}, {}, {"pypi", "cargo", "go"}),
-        ({**ALONE, "a/b/go.mod": "module x.org/a"}, {}, {"pypi", "cargo", "maven"}),
+        (ALONE, {}, {"pypi", "cargo", "go", "maven", "step"}),
+        ({"a/pom.xml": POM.format("a", "")}, {}, {"pypi", "npm", "cargo", "go", "maven", "step"}),
+        ({**ALONE, "pom.xml": POM.format("a", "")}, {}, {"pypi", "cargo", "go", "step"}),
+        ({**ALONE, "a/b/go.mod": "module x.org/a"}, {}, {"pypi", "cargo", "maven", "step"}),
         (ALONE, {"ecosystem": ("npm", "go")}, {"go"}),
-        (ALONE, {"ecosystem_tables": {"pypi": {"exclude": ["x"]}}}, {"cargo", "go", "maven"}),
+        (
+            ALONE,
+            {"ecosystem_tables": {"pypi": {"exclude": ["x"]}}},
+            {"cargo", "go", "maven", "step"},
+        ),
         (
             ALONE,
             {"registries": fakes.registries(go="https://x.example", maven="dir:x")},
-            {"pypi", "cargo", "maven"},
+            {"pypi", "cargo", "maven", "step"},
         ),
         (
             ALONE,
             {"ecosystem_inputs": (maven.MavenInputs(username="me"),)},
-            {"pypi", "cargo", "go"},
+            {"pypi", "cargo", "go", "step"},
         ),
-        (ALONE, {"dist": (Dist(Path("dist")),)}, set()),
+        (ALONE, {"dist": (Dist(Path("dist")),)}, {"step"}),
     ],
 )
 def test_an_ecosystem_is_absent_where_neither_files_nor_settings_tell_of_it(
@@ -609,8 +613,8 @@ def test_a_root_of_another_tool_is_told_from_an_empty_one(tmp_path: Path) -> Non
         ConfigError, match=r"here \(.*\); ReleaseKit does not read build.gradle.kts \(Gradle\)"
     ) as caught:
         collect_packages({}, tmp_path, fakes.config(tmp_path).package_filter)
-    assert '`[maven] directories = ["build/repo"]`' in caught.value.hint
+    assert '`maven.directories = ["build/repo"]`' in caught.value.hint
     unlisted = ["maven packages in no workspace here: a; write this"]
     with pytest.raises(ConfigError, match=r"no workspace here: a; ReleaseKit does not") as caught:
         collect_packages({}, tmp_path, fakes.config(tmp_path).package_filter, unlisted)
-    assert '`[maven] directories = ["build/repo"]`' in caught.value.hint
+    assert '`maven.directories = ["build/repo"]`' in caught.value.hint

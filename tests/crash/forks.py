@@ -1,0 +1,192 @@
+"""Runs of the real program that take a tenth of a second: forks of a process that has imported
+everything, and that waits for whatever a run leaves behind.
+
+    python forks.py DESCRIPTOR
+
+It reads pickled `Order`s from its standard input, and answers each with an `End` on DESCRIPTOR.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib
+import os
+import pickle
+import pkgutil
+import signal
+import subprocess
+import sys
+import traceback
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import releasekit
+from releasekit import fields
+from releasekit.__main__ import main
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_SUBREAPER: Final = 36  # PR_SET_CHILD_SUBREAPER of prctl(2)
+_TESTS: Final = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """One run. It gets `number` as the function `where` ("module:Class.name") is called for the
+    `nth` time; how often each of `counted` is called, it writes to `counts`, one a line. A registry
+    that may have taken something is asked for `window_s`.
+    """
+
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+    cwd: str
+    log: str
+    window_s: float
+    where: str = ""
+    nth: int = 0
+    number: int = signal.SIGKILL
+    counted: tuple[str, ...] = ()
+    counts: str = ""
+
+
+@dataclass(frozen=True)
+class End:
+    """`status` is as of `os.waitstatus_to_exitcode`."""
+
+    status: int
+
+
+@dataclass
+class Forks:
+    """The process that forks, for as long as the context is open."""
+
+    _process: subprocess.Popen[bytes] = field(init=False)
+    _answers: Any = field(init=False)
+
+    def __enter__(self) -> Self:
+        read, write = os.pipe()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "crash.forks", str(write)],
+            stdin=subprocess.PIPE,
+            pass_fds=[write],
+            env={**os.environ, "PYTHONPATH": f"{_TESTS.parent / 'src'}{os.pathsep}{_TESTS}"},
+        )
+        os.close(write)
+        self._answers = os.fdopen(read, "rb")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process.stdin
+        self._process.stdin.close()
+        self._process.wait()
+        self._answers.close()
+
+    def run(self, order: Order) -> int:
+        """The status, once nothing of the run is left."""
+        self.begin(order)
+        return self.end()
+
+    def begin(self, order: Order) -> None:
+        assert self._process.stdin
+        pickle.dump(order, self._process.stdin)
+        self._process.stdin.flush()
+
+    def end(self) -> int:
+        end = pickle.load(self._answers)
+        assert isinstance(end, End)
+        return end.status
+
+
+def _serve(descriptor: int) -> None:
+    answers = os.fdopen(descriptor, "wb")
+    ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+    for module in pkgutil.walk_packages(releasekit.__path__, "releasekit."):
+        if not module.name.endswith((".__main__", ".worker")):
+            importlib.import_module(module.name)
+    while True:
+        try:
+            order = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        pid = os.fork()
+        if not pid:
+            os.close(answers.fileno())
+            _become(order)
+        _, status = os.waitpid(pid, 0)
+        # What it had started is ours now.
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                os.wait()
+        # The class as whoever reads it knows it: this module is `__main__` here.
+        end = importlib.import_module("crash.forks").End
+        pickle.dump(end(os.waitstatus_to_exitcode(status)), answers)
+        answers.flush()
+
+
+def _become(order: Order) -> None:
+    """The run itself, in the fork; never returns."""
+    status: Any = 1
+    try:
+        os.setsid()
+        for fd, flags in ((0, os.O_RDONLY), (1, os.O_WRONLY), (2, os.O_WRONLY)):
+            path = order.log if fd else os.devnull
+            opened = os.open(path, flags | (os.O_CREAT | os.O_APPEND if fd else 0), 0o666)
+            os.dup2(opened, fd)
+            os.close(opened)
+        os.chdir(order.cwd)
+        os.environ.clear()
+        os.environ.update(order.environment)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        _hurry(order.window_s)
+        counts: Counter[str] = Counter()
+        for where in {*order.counted, *filter(None, [order.where])}:
+            _watch(where, order, counts)
+        status = main(order.argv)
+        if order.counts:
+            text = "".join(f"{where} {counts[where]}\n" for where in order.counted)
+            Path(order.counts).write_text(text)
+    except SystemExit as ended:
+        status = ended.code or 0
+    except BaseException:  # noqa: BLE001 - as the interpreter would
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(int(status))
+
+
+def _hurry(window_s: float) -> None:
+    """Pauses as of a registry that answers at once."""
+    module: Any = importlib.import_module("releasekit.release.release")
+    hurried = fields.replace(
+        module.POLLING, first_pause_s=0.01, longest_pause_s=0.02, ambiguity_window_s=window_s
+    )
+    module.POLLING = hurried
+    module.ReleaseRun.__init__.__kwdefaults__.update(polling=hurried)
+
+
+def _watch(where: str, order: Order, counts: Counter[str]) -> None:
+    module, _, path = where.partition(":")
+    *owners, name = path.split(".")
+    owner: Any = importlib.import_module(module)
+    for each in owners:
+        owner = getattr(owner, each)
+    kept: Callable[..., object] = getattr(owner, name)
+
+    @wraps(kept)
+    def calling(*arguments: object, **named: object) -> object:
+        counts[where] += 1
+        if where == order.where and counts[where] == order.nth:
+            os.kill(os.getpid(), order.number)
+        return kept(*arguments, **named)
+
+    setattr(owner, name, calling)
+
+
+if __name__ == "__main__":
+    _serve(int(sys.argv[1]))
