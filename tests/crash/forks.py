@@ -20,16 +20,16 @@ import sys
 import traceback
 from collections import Counter
 from dataclasses import dataclass, field
-from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import releasekit
+from harness.calls import call_first
 from releasekit import fields
 from releasekit.__main__ import main
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 _SUBREAPER: Final = 36  # PR_SET_CHILD_SUBREAPER of prctl(2)
 _TESTS: Final = Path(__file__).parents[1]
@@ -171,21 +171,12 @@ def _hurry(window_s: float) -> None:
 
 
 def _watch(where: str, order: Order, counts: Counter[str]) -> None:
-    module, _, path = where.partition(":")
-    *owners, name = path.split(".")
-    owner: Any = importlib.import_module(module)
-    for each in owners:
-        owner = getattr(owner, each)
-    kept: Callable[..., object] = getattr(owner, name)
-
-    @wraps(kept)
-    def calling(*arguments: object, **named: object) -> object:
+    def count() -> None:
         counts[where] += 1
         if where == order.where and counts[where] == order.nth:
             os.kill(os.getpid(), order.number)
-        return kept(*arguments, **named)
 
-    setattr(owner, name, calling)
+    call_first(where, count)
 
 
 if __name__ == "__main__":

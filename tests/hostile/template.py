@@ -29,18 +29,18 @@ import threading
 import time
 import traceback
 from dataclasses import dataclass
-from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import releasekit
+from harness.calls import call_first
 from hostile.workspaces_of import CRATES, GO, MAVEN, NPM, PNPM_WORKSPACE, PYPI
 from releasekit.__main__ import main
 from releasekit.text.output import ignore_write_errors
 from watchdog import slowness
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Coroutine
 
 # Far more than a judge allows: it ends what runs away.
 CPU_S: Final = 300
@@ -188,7 +188,7 @@ def _become(request: Request) -> None:
         for plan in request.signals:
             _signal_at(*plan)
         if request.breaks:
-            _call_first("releasekit.cli.plan:refuse_links", lambda: exec(request.breaks, _SCOPE))
+            call_first("releasekit.cli.plan:refuse_links", lambda: exec(request.breaks, _SCOPE))
         status = _run(request)
     except BaseException:  # noqa: BLE001 - as the interpreter would
         traceback.print_exc()
@@ -289,22 +289,4 @@ def _signal_at(where: str, number: int, nth: int, again: int) -> None:
         if nth <= calls <= nth + again:
             os.kill(os.getpid(), number)
 
-    _call_first(where, signalled)
-
-
-def _call_first(where: str, first: Callable[[], object]) -> None:
-    """Have the function "module:name" call `first`, in the thread that calls it."""
-    module, _, path = where.partition(":")
-    *owners, name = path.split(".")
-    owner: Any = importlib.import_module(module)
-    for each in owners:
-        owner = getattr(owner, each)
-    kept: Callable[..., object] = getattr(owner, name)
-
-    @wraps(kept)
-    def calling(*arguments: object, **named: object) -> object:
-        first()
-        return kept(*arguments, **named)
-
-    static = isinstance(vars(owner).get(name), (staticmethod, classmethod))
-    setattr(owner, name, staticmethod(calling) if static else calling)
+    call_first(where, signalled)

@@ -58,8 +58,8 @@ class Uploads(Struct, frozen=True):
         try:
             staged = await self.upload_or_stage(target, release, sending)
         except PackageError as error:
-            ambiguous = isinstance(error, Transient) and error.ambiguous
-            ambiguous = ambiguous or not target.is_repeatable
+            lost = isinstance(error, Transient) and error.ambiguous
+            ambiguous = lost or not target.is_repeatable
             for run, ambiguity in zip(sending, ambiguities, strict=True):
                 run.ambiguity = str(error) if ambiguous else ambiguity
                 if not isinstance(error, CircuitOpen):

@@ -29,9 +29,9 @@ def make_record(package: Package) -> bytes:
     return f"{json.dumps(record)}\n".encode()
 
 
-def published(package: Package) -> Published:
+def published(package: Package, record: bytes) -> Published:
     """What a step has published is there as a whole, or not at all."""
-    digest = hashlib.sha256(make_record(package)).hexdigest()
+    digest = hashlib.sha256(record).hexdigest()
     return Published(files={name_record(package): f"sha256:{digest}"})
 
 
@@ -48,6 +48,4 @@ class RecordLayout:
         return ()
 
     def lookup(self, root: Path, package: Package) -> Published | None:
-        data = page_there(root / name_record(package))
-        digest = hashlib.sha256(data).hexdigest()
-        return Published(files={name_record(package): f"sha256:{digest}"})
+        return published(package, page_there(root / name_record(package)))

@@ -14,7 +14,7 @@ from msgspec import Struct
 from releasekit.aio import Resource, uncancellable
 from releasekit.ecosystems.shared.artifacts import no_place, placed
 from releasekit.ecosystems.step import ECOSYSTEM, FIELD, PLACE
-from releasekit.ecosystems.step.record import published
+from releasekit.ecosystems.step.record import make_record, published
 from releasekit.errors import (
     CommandFailed,
     ConfigError,
@@ -200,7 +200,7 @@ class StepRegistry(Resource):
                 hint="It exits with 0 where the version is there, with 10 where it is not.",
                 problem=Problem.STEP_UNKNOWN,
             ) from error
-        return published(package)
+        return published(package, make_record(package))
 
     async def upload(self, package: Package, _artifacts: Sequence[Artifact]) -> None:
         """Whatever it ends with, `lookup` tells what became of it."""
