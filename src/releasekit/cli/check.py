@@ -323,8 +323,9 @@ async def _examine_git(root: Path, processes: Processes, rows: list[CheckRow]) -
             CheckRow(
                 said=f"git: {count_of(len(names), 'file is', 'files are')} not committed: "
                 f"{few(names)}",
-                hint="What is packed of them goes out all the same, but not in a Go module: commit "
-                "them, unless an earlier step wrote them.",
+                hint="What is packed of them goes out all the same, but not in a Go module, and a "
+                "step of releasekit.toml runs what is committed. Commit them, unless an earlier "
+                "step of the job wrote them.",
                 problem=Problem.UNCOMMITTED,
             )
         )

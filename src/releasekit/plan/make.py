@@ -196,6 +196,7 @@ async def make_plan(
         package: Package, shown: Published | None, entry: HistoryEntry | None
     ) -> PlannedPackage:
         ecosystem, silence = package.id.ecosystem, unasked.get(package.id)
+        # What may not be sent twice is decided by its check alone, and not by the journal.
         binds = targets[ecosystem].is_repeatable
         unknown = "" if silence is None else UNKNOWN if binds else str(silence)
         return plan_package(

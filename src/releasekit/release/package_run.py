@@ -264,7 +264,7 @@ def outcome_of(run: PackageRun, blockers: Blockers, ending: Ending) -> tuple[Out
         return Outcome.FAILED, f"{run.error}{partly}"
     if ending[0] is Outcome.WOULD_PUBLISH:
         return Outcome.WOULD_PUBLISH, _describe_dry_run(run)
-    return (ending[0], f"{ending[1]}; {_BUILT}") if run.waiting else ending
+    return (ending[0], f"{ending[1]}; {_BUILT}") if run.waiting and run.is_repeatable else ending
 
 
 def _describe_staged(run: PackageRun, staged: Staged) -> str:

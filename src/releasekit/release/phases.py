@@ -302,7 +302,8 @@ class Phases(Struct, kw_only=True, eq=False, dict=True):
         """Of what the registry shows all the same: something beside the files may be missing."""
         for run in runs:
             run.error = None  # nothing that follows has failed
-            if run.refusal:
+            told = any(each.name is WarningName.REFUSED_BUT_THERE for each in run.warnings)
+            if run.refusal and not told:
                 lacks = run.published.lacks if run.published else ""
                 message = f"{f'{lacks}: ' if lacks else ''}{run.refusal}"
                 found = PackageWarning(name=WarningName.REFUSED_BUT_THERE, message=message)
@@ -323,8 +324,7 @@ class Phases(Struct, kw_only=True, eq=False, dict=True):
             except PackageError as error:
                 run.error = error
                 raise
-        told = any(each.name is WarningName.REFUSED_BUT_THERE for each in run.warnings)
-        if not run.is_repeatable and not run.sent and not told:  # a later attempt found it
+        if not run.is_repeatable and not run.sent:  # a later attempt found it
             self._tell_refusal([run])
         waits = run.awaits_approval and self.graph.may_wait(run.id)
         if run.pending_follow_up is None and not waits:

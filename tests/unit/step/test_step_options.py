@@ -42,8 +42,16 @@ def test_edges_of_both_tables_count() -> None:
     assert [str(each.dependent) for each in edges] == ["npm:z", "step:image"]
 
 
-def test_braces_of_shells_and_scripts_stay() -> None:
-    words = "sh -c 'echo ${HOME} {version}; awk \"{print $1}\" x'"
+@pytest.mark.parametrize(
+    "words",
+    [
+        "sh -c 'echo ${HOME} {version}; awk \"{print $1}\" x | tee y' 'https://a/?b=1&c=2'",
+        r"find . -name x -exec rm {} ';' -exec rm {} \;",
+        "jq '$NF' '<a>' 's/$a/b/' '>=1.0' a$1",
+        'sh -c "echo $NAME | tee x"',
+    ],
+)
+def test_what_only_looks_like_a_shell_stays(words: str) -> None:
     own = STEP.replace('"send"', json.dumps(words))
     assert read(f"[steps.image]\n{own}")["image"].publish == words
 
@@ -66,7 +74,12 @@ def test_braces_of_shells_and_scripts_stay() -> None:
         (STEP.replace('"npm:a"', '{ path = "../x", match = "(.)" }'), "version is", "relative"),
         (STEP.replace('"send"', '"send \'"'), "publish is", "words as for a shell"),
         (STEP.replace('"send"', '"send {verison}"'), "publish is", "{verison} stands for nothing"),
+        (STEP.replace('"send"', '"send {Version}"'), "publish is", "{Version} stands for nothing"),
         (STEP.replace('"send"', "7"), "publish is 7", "Write a string"),
+        *(
+            (STEP.replace('"send"', json.dumps(f"send {word} b")), "publish is", f"reads {word}")
+            for word in ["|", "||", "&&", ">>", ">&", "<", ";", "`", "$STEP_TAG", "${HOME"]
+        ),
         (f'{STEP}needs = ["image"]', "needs is", "step:image"),
         (STEP.replace('"npm:a"', '"step:b"'), "step:b has no version of its own", "`needs`"),
         (STEP.replace('"npm:a"', '"step:a"'), "step:a has no version of its own", "`needs`"),

@@ -210,14 +210,9 @@ def committed(root: Path) -> None:
             {"check": "./nowhere"},
             {},
             ConfigError,
-            "./nowhere is not an executable file of the commit",
+            "./nowhere is no file of the commit, below the root",
         ),
-        (
-            {"check": "./script"},
-            {},
-            ConfigError,
-            "./script is not an executable file of the commit",
-        ),
+        ({"check": "./script"}, {}, ConfigError, "./script is not executable in the commit"),
         ({"publish": "no-such-tool"}, {}, ConfigError, "no-such-tool is not on PATH"),
     ],
 )
@@ -236,7 +231,7 @@ def test_where_it_cannot_run_nothing_is_published(
 
 
 def test_what_no_commit_has_cannot_be_run(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"^steps run what is committed") as raised:
+    with pytest.raises(ConfigError, match=r"cannot be read: this is no git repository$") as raised:
         discover(tmp_path, {"image": {"version": "npm:app", **COMMANDS}})
     assert raised.value.problem is Problem.STEP
 

@@ -27,8 +27,11 @@ _WITHHELD: Final = re.compile(
     re.IGNORECASE,
 )
 # Not a variable of a shell, nor a script of awk.
-FIELD: Final = re.compile(r"(?<!\$)\{([a-z]+)\}")
+FIELD: Final = re.compile(r"(?<!\$)\{([A-Za-z_]+)\}")
 FIELDS: Final = ("version", "name", "tag")
+# What a shell takes as it stands, and what it would read elsewhere.
+_QUOTED: Final = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"|\\.", re.DOTALL)
+_OF_SHELL: Final = re.compile(r"[|&;<>`]+|\$[({]?[A-Za-z_]\w*")
 _EXAMPLE: Final = (
     '"npm:@acme/core", or { path = "Chart.yaml", match = "^version: (.+)$" } for its own'
 )
@@ -40,6 +43,8 @@ def _read_command(key: str, value: object) -> str:
         words = shlex.split(text)
     except ValueError as error:
         raise ValueError(f"Write words as for a shell: {error}.") from error
+    if found := _OF_SHELL.search(_QUOTED.sub("", text)):
+        raise ValueError(f"No shell reads {found[0]}: write a script that does this, or quote it.")
     for field in (each for word in words for each in FIELD.findall(word)):
         if field not in FIELDS:
             known = ", ".join(f"{{{each}}}" for each in FIELDS)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import json
 import shlex
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from msgspec import Struct
@@ -14,7 +16,6 @@ from msgspec import Struct
 from releasekit.aio import Resource, uncancellable
 from releasekit.ecosystems.shared.artifacts import no_place, placed
 from releasekit.ecosystems.step import ECOSYSTEM, FIELD, PLACE
-from releasekit.ecosystems.step.record import make_record, published
 from releasekit.errors import (
     CommandFailed,
     ConfigError,
@@ -23,21 +24,21 @@ from releasekit.errors import (
     Transient,
 )
 from releasekit.host import durable
+from releasekit.host.files import repository_of
 from releasekit.host.scratch import closed_scratch
 from releasekit.http.identity import open_tokens
-from releasekit.model import PackageId
+from releasekit.model import PackageId, Published
 from releasekit.problems import Problem
 from releasekit.text.cause import find_cause
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from releasekit.config.config import PlanConfig
     from releasekit.ecosystems.interface import Services
     from releasekit.ecosystems.step import StepOptions
     from releasekit.http.credentials import Secret
-    from releasekit.model import Artifact, Package, Published
+    from releasekit.model import Artifact, Package
 
 # What a command says by its exit status.
 _ABSENT: Final = 10
@@ -48,6 +49,22 @@ _LEFT_OUT: Final = (
     *("LC_ALL", "LANGUAGE", "TEMP", "TMP", "RUNNER_TEMP", "GITHUB_WORKSPACE", "CI_PROJECT_DIR"),
     *("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"),
 )
+
+
+def name_record(package: Package) -> str:
+    return f"{package.id.name}-{package.version.replace('/', '_')}"
+
+
+def make_record(package: Package) -> bytes:
+    """What stands for a step among built files, the same whenever it is made."""
+    record = {"step": package.id.name, "version": package.version}
+    return f"{json.dumps(record)}\n".encode()
+
+
+def published(package: Package, record: bytes) -> Published:
+    """What a step has published is there as a whole, or not at all."""
+    digest = hashlib.sha256(record).hexdigest()
+    return Published(files={name_record(package): f"sha256:{digest}"})
 
 
 class FixedStep(Struct, frozen=True):
@@ -157,8 +174,9 @@ class StepRegistry(Resource):
                 cwd = place / name / "sources" / inside / options.directory
                 durable.make_directory(cwd, sync=False)
         except (PackageError, OSError) as error:
+            why = error if repository_of(self._config.root) else "this is no git repository"
             raise ConfigError(
-                f"steps run what is committed, and that cannot be read: {error}",
+                f"steps run what is committed, and that cannot be read: {why}",
                 hint="Run it in a clone of the repository, and commit what they run.",
                 problem=Problem.STEP,
             ) from error
@@ -175,10 +193,17 @@ class StepRegistry(Resource):
         wanted = str(cwd / program) if "/" in program else program
         found = self._services.processes.outside(wanted)
         if found is None:
-            where = "an executable file of the commit" if "/" in program else "on PATH"
+            directory = self._options[name].directory or "the root"
+            said, hint = f"{program} is not on PATH", "Install it before, or commit a script."
+            if "/" in program and Path(wanted).is_file():
+                said = f"{program} is not executable in the commit"
+                hint = f"In {directory}: `git update-index --chmod=+x {program}`, and commit that."
+            elif "/" in program:
+                said = f"{program} is no file of the commit, below {directory}"
+                hint = "Commit it, or write where it is: steps run what is committed."
             raise ConfigError(
-                f"{self._options[name].where(name)}: {program} is not {where}",
-                hint="Steps run programs of PATH, and executable files of the commit.",
+                f"{self._options[name].where(name)}: {said}",
+                hint=hint,
                 problem=Problem.TOOL_MISSING,
             )
         return [found, *words]

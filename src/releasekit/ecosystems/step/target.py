@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from releasekit.config.locations import FILENAME
 from releasekit.config.version_options import FurtherFile
+from releasekit.ecosystems.directory import page_there
 from releasekit.ecosystems.interface import (
     Composition,
     Discovery,
@@ -18,8 +20,12 @@ from releasekit.ecosystems.interface import (
 )
 from releasekit.ecosystems.shared.artifacts import digested, staged_aside, write_new
 from releasekit.ecosystems.step import ECOSYSTEM, StepOptions
-from releasekit.ecosystems.step.record import RecordLayout, make_record, name_record
-from releasekit.ecosystems.step.registry import StepRegistry
+from releasekit.ecosystems.step.registry import (
+    StepRegistry,
+    make_record,
+    name_record,
+    published,
+)
 from releasekit.errors import (
     ConfigError,
     ManifestError,
@@ -36,7 +42,7 @@ from releasekit.text.numbering import numbering_of
 from releasekit.text.splice import splice
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.config.config import PlanConfig
@@ -46,7 +52,24 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.shared.packed import Counts
     from releasekit.git.versions import Read
     from releasekit.host.edits import Edits
-    from releasekit.model import Artifact
+    from releasekit.model import Artifact, Published
+    from releasekit.provenance.bundle import Bundle
+
+
+class RecordLayout:
+    """Implements `directory.Layout`: in a directory no step runs, and records lie there."""
+
+    def path_for(self, package: Package, filename: str) -> PurePosixPath | None:
+        return PurePosixPath(filename) if filename == name_record(package) else None
+
+    def attestation(self, package: Package, filename: str, bundle: Bundle) -> None:
+        """No client looks for one."""
+
+    def pages(self, _root: Path, _package: Package) -> Iterable[tuple[PurePosixPath, bytes]]:
+        return ()
+
+    def lookup(self, root: Path, package: Package) -> Published | None:
+        return published(package, page_there(root / name_record(package)))
 
 
 def layout(_options: StepOptions, _inputs: object) -> Layout:
@@ -177,7 +200,7 @@ class StepTarget(Target):
         return StepTarget(replace(self._found, packages=packages), self.registry)
 
     async def find_tool(self, _packages: Sequence[Package], /) -> str:
-        return "commands of its own"
+        return "your commands"
 
     def describe_lookups(self) -> tuple[str, str]:
         return "its check", "Run its `check` by hand: it exits with 0 where the version is there."
