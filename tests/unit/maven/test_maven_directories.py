@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import os
 from typing import TYPE_CHECKING
@@ -57,12 +58,18 @@ def publish(
     )
     for file in files or (".jar",):
         (place / f"{artifact}-{version}{file}").write_text(f"{name}{file}")
-    for path in [*place.iterdir()]:
-        for algorithm in ("md5", "sha1", "sha256", "sha512"):
-            path.with_name(f"{path.name}.{algorithm}").write_text("never read")
     (place.parent / "maven-metadata.xml").write_text("never read")
     (place.parent / "maven-metadata-local.xml").write_text("never read")
     return place
+
+
+def add_checksums(path: Path) -> None:
+    """As tools write them: sbt and Mill in capitals too, others with the name of the file."""
+    data = path.read_bytes()
+    for algorithm in ("md5", "sha1", "sha256", "sha512"):
+        text = hashlib.new(algorithm, data, usedforsecurity=False).hexdigest()
+        said = {"md5": text.upper(), "sha256": f"{text}  {path.name}\n"}.get(algorithm, text)
+        path.with_name(f"{path.name}.{algorithm}").write_text(said)
 
 
 def discover(root: Path, **options: object) -> MavenWorkspace:
@@ -90,7 +97,7 @@ def edges(package: Package) -> dict[str, str]:
 
 
 def test_each_pom_is_a_package_with_the_files_beside_it(root: Path) -> None:
-    """R66: no tool is started, and its checksums and lists are not read."""
+    """R66: no tool is started, and its lists are not read."""
     place = publish(root, "a:1.0", "", ".jar", "-sources.jar", ".jar.asc", ".pom.asc", ".module")
     (place / "a-1.0.module").write_text("{}")
     (root / "repo" / ".hidden").touch()
@@ -103,6 +110,32 @@ def test_each_pom_is_a_package_with_the_files_beside_it(root: Path) -> None:
         "a-1.0.pom.asc",
     ]
     assert {*package.prebuilt[0].digests} == {"md5", "sha1", "sha256", "sha512"}
+
+
+@pytest.mark.parametrize("algorithm", ["md5", "sha1", "sha256", "sha512"])
+@pytest.mark.parametrize("said", ["", "0" * 32, "cut short", b"\xff", "x" * 5_000])
+def test_a_file_that_is_not_what_a_checksum_beside_it_says_is_refused(
+    root: Path, algorithm: str, said: str | bytes
+) -> None:
+    """R49: as the jar of a transfer that was cut short."""
+    path = publish(root, "a:1.0") / "a-1.0.jar"
+    add_checksums(path)
+    assert [*found(root)] == ["g:a"]
+    place = path.with_name(f"{path.name}.{algorithm}")
+    place.write_bytes(said if isinstance(said, bytes) else said.encode())
+    message, hint = refusal(root)
+    own = hashlib.new(algorithm, path.read_bytes(), usedforsecurity=False).hexdigest()
+    words = f"repo/g/a/1.0/a-1.0.jar has {algorithm}:{own}, and a-1.0.jar.{algorithm} beside it"
+    assert message == f"{words} says otherwise"
+    assert hint.startswith("It was damaged or replaced on the way: empty the directory, ")
+
+
+def test_a_checksum_of_a_file_that_is_not_there_says_nothing(root: Path) -> None:
+    """A file may be left out of a release."""
+    path = publish(root, "a:1.0", "", ".jar", "-sources.jar") / "a-1.0-sources.jar"
+    add_checksums(path)
+    path.unlink()
+    assert len(found(root)["g:a"].prebuilt) == 2
 
 
 def test_order_comes_from_the_poms(root: Path) -> None:
@@ -298,9 +331,9 @@ def test_no_link_is_followed(root: Path, target: str, leads: str) -> None:
 
 def test_there_is_a_limit(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     publish(root, "a:1.0")
-    monkeypatch.setattr(directories, "MAX_FILES", 11)
+    monkeypatch.setattr(directories, "MAX_FILES", 3)
     said, hint = refusal(root)
-    assert said.endswith("'repo': there are more than 11 files in it")
+    assert said.endswith("'repo': there are more than 3 files in it")
     assert hint == "Keep everything else than this release out of it."
 
 
@@ -315,9 +348,8 @@ def test_ten_thousand_files_are_no_trouble(root: Path) -> None:
         place = root / "repo" / "g" / f"a{number}" / "1"
         write(place / f"a{number}-1.pom", gav(f"a{number}", "1"))
         (place / f"a{number}-1.jar").touch()
-        for algorithm in ("md5", "sha1", "sha256", "sha512"):
-            (place / f"a{number}-1.jar.{algorithm}").touch()
-            (place / f"a{number}-1.pom.{algorithm}").touch()
+        for path in (*place.iterdir(),):
+            add_checksums(path)
     assert len(found(root)) == 1_000
 
 

@@ -22,7 +22,7 @@ from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.errors import BuildFailed, ManifestError
 from releasekit.fields import replace
 from releasekit.host import durable
-from releasekit.host.files import inside
+from releasekit.host.files import inside, is_file, read_head
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
@@ -31,9 +31,11 @@ if TYPE_CHECKING:
 
     from releasekit.ecosystems.maven import MavenOptions
     from releasekit.errors import ConfigError
+    from releasekit.model import Artifact
 
 # Of a thousand modules with sources, documentation and signatures, four checksums beside each.
 MAX_FILES: Final = 100_000
+_MAX_SUM_BYTES: Final = 4096
 _LISTS: Final = re.compile(r"maven-metadata.*\.xml")
 # What is made beside a package, and what interrupted transfers leave.
 _ATTACHED: Final = r"\.(?:pom|module|asc)$|-(?:sources|javadoc|tests)\.[a-z]+$"
@@ -144,12 +146,26 @@ def _read_project(place: Dist, directory: Path, names: Collection[str]) -> PomPr
         pom = replace(pom, packaging="pom")
     try:
         files = () if is_snapshot else (directory / each for each in sorted(names))
-        artifacts = tuple(digested(each, *layout.ALGORITHMS) for each in files)
-    except BuildFailed as error:
+        artifacts = tuple(map(_read_artifact, files))
+    except (BuildFailed, OSError) as error:
         raise dist_error(str(error)) from error
     project = PomProject(pom=pom, top=place.path, overrides={}, files=artifacts)
     project.group, project.artifact, project.version = group, artifact, version
     return project
+
+
+def _read_artifact(path: Path) -> Artifact:
+    """Raises ConfigError where a checksum beside it, with or without a name, is of other bytes."""
+    artifact = digested(path, *layout.ALGORITHMS)
+    for algorithm, own in artifact.digests.items():
+        beside = path.with_name(f"{path.name}.{algorithm}")
+        if is_file(beside) and own.encode() not in read_head(beside, _MAX_SUM_BYTES).lower():
+            raise dist_error(
+                f"{path} has {algorithm}:{own}, and {beside.name} beside it says otherwise",
+                "It was damaged or replaced on the way: empty the directory, and publish into it "
+                "again.",
+            )
+    return artifact
 
 
 def _list_variants(path: Path) -> Iterator[PomReference]:
