@@ -118,7 +118,7 @@ class PlanFile(Struct, frozen=True):
             if fingerprints[planned.package.id] != planned.fingerprint:
                 raise PlanError(
                     f"{self.path}: {planned.package.id} is not what was planned: its version, "
-                    "dependencies, manifest, files from `dist` or registry differ",
+                    "dependencies, manifest, files that were built elsewhere, or registry differ",
                     hint=hint,
                     problem=Problem.NOT_AS_PLANNED,
                 )
