@@ -215,6 +215,7 @@ POM = "<packaging>pom</packaging>"
 PARENT = gav("par", "${revision}").join(("<parent>", "</parent>"))
 LABEL = "releasekit.toml: [maven] directories: 'repo'"
 TWICE = "One of them goes out: remove repo/g/b/1.0, or let the build empty the directory first."
+NAMES = "Letters, digits, and _ . + - are what coordinates and names of files may hold"
 AGAIN = "Each file is to be named ARTIFACT-VERSION"
 FILL = "Let the job publish into it before this"
 
@@ -227,9 +228,17 @@ CASES = [
     ("g/a/notes.txt", "", "g/a/notes.txt lies in no GROUP/ARTIFACT/VERSION with its POM", AGAIN),
     ("g/b/2/c-2.pom", "", "g/b/2/c-2.pom lies in no GROUP/ARTIFACT/VERSION with its POM", AGAIN),
     ("g/b/1.0/_remote.repositories", "", "g/b/1.0: '_remote.repositories' is not part of", AGAIN),
-    ("g/b/1.0/b-1.0-a b.jar", "", "g/b/1.0: 'b-1.0-a b.jar' is not part of g:b-1.0", AGAIN),
-    ("g/b/1.0/b-1.0.a..b", "", "g/b/1.0: 'b-1.0.a..b' is not part of g:b-1.0", AGAIN),
-    ("g/b/1.0/b-1.0.\n", "", r"g/b/1.0: 'b-1.0.\n' is not part of g:b-1.0", AGAIN),
+    (
+        "g/b/1.0/b-1.0-a b.jar",
+        "",
+        "g/b/1.0: 'b-1.0-a b.jar' is no name that can be published",
+        NAMES,
+    ),
+    ("g/b/1.0/b-1.0.a..b", "", "g/b/1.0: 'b-1.0.a..b' is no name that can be published", NAMES),
+    ("g/b/1.0/b-1.0.\n", "", r"g/b/1.0: 'b-1.0.\n' is no name that can be published", NAMES),
+    ("g/b é/1.0/b é-1.0.pom", gav("b é"), "g/b é/1.0: 'b é' is no name that can be", NAMES),
+    ("g h/b/1.0/b-1.0.pom", gav("b"), "g h/b/1.0: 'g h' is no name that can be", NAMES),
+    ("g/b/1~0/b-1~0.pom", gav("b", "1~0"), "g/b/1~0: '1~0' is no name that can be", NAMES),
     ("g/c/1.0/c-1.0.pom", gav("c", "1.1"), "g/c/1.0/c-1.0.pom: it says g:c:1.1, and lies", POM_AT),
     ("g/c/1/c-1.pom", gav("c", "${v}"), "g/c/1/c-1.pom: it says g:c:${v}, and lies where", POM_AT),
     ("g/c/1.0/c-1.0.pom", "<artifactId>", "g/c/1.0/c-1.0.pom is not a POM: ", ""),

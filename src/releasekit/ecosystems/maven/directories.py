@@ -48,6 +48,10 @@ _FILL: Final = (
     "Let the job publish into it before this, for example by `gradle publishToMavenLocal "
     '"-Dmaven.repo.local=$PWD/build/repo"` or `sbt +publish`; or correct the path.'
 )
+_NAMES: Final = (
+    "Letters, digits, and _ . + - are what coordinates and names of files may hold, with no two "
+    "dots in a row and none at the beginning: correct the build, and publish again."
+)
 _AGAIN: Final = (
     "Each file is to be named ARTIFACT-VERSION, as the POM is: empty the directory, publish into "
     "it again, and keep everything else out."
@@ -117,8 +121,9 @@ def _read_project(place: Dist, directory: Path, names: Collection[str]) -> PomPr
         raise dist_error(f"{first} lies in no GROUP/ARTIFACT/VERSION with its POM", _AGAIN)
     own = re.compile(rf"{re.escape(stem)}(?:-|\.(?![0-9]))(?!.*{_LEFT})")
     for each in (group, artifact, version, *sorted(names)):
-        is_own = is_snapshot or each not in names or own.match(each)
-        if not is_own or not COORDINATE.fullmatch(each) or ".." in each:
+        if not COORDINATE.fullmatch(each) or ".." in each:
+            raise dist_error(f"{directory}: {each!r} is no name that can be published", _NAMES)
+        if not is_snapshot and each in names and not own.match(each):
             raise dist_error(f"{directory}: {each!r} is not part of {group}:{stem}", _AGAIN)
     path = directory / name
     pom = read_pom(path)
