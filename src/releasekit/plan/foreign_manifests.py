@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from contextlib import suppress
@@ -88,16 +89,15 @@ def describe_foreign(root: Path, targets: Mapping[str, Target]) -> str:
 
 
 def suggest_directories(root: Path, targets: Mapping[str, Target]) -> str:
-    """What publishes the packages of such a tool all the same: a sentence, or nothing."""
-    for tool in _find_foreign(root, targets):
-        if tool in _INTO_DIRECTORIES:
-            change, command, place = _INTO_DIRECTORIES[tool]
-            return (
-                f"To publish what {tool} builds, {change} in its build file, run `{command}` "
-                f'before ReleaseKit, and write `maven.directories = ["{place}"]` into '
-                "releasekit.toml, above all tables."
-            )
-    return ""
+    """What publishes the packages of such tools all the same, or nothing."""
+    told, places = "", []
+    for tool in filter(_INTO_DIRECTORIES.get, _find_foreign(root, targets)):
+        change, command, place = _INTO_DIRECTORIES[tool]
+        told += f"To publish what {tool} builds, {change} in its build file, and run `{command}` "
+        told += "before ReleaseKit. "
+        places.append(place)
+    key = f"maven.directories = {json.dumps(places)}"
+    return told and f"{told}Write `{key}` into releasekit.toml, above all tables."
 
 
 def _find_foreign(root: Path, targets: Mapping[str, Target]) -> Mapping[str, str]:

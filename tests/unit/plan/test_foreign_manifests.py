@@ -70,3 +70,17 @@ def test_a_tool_that_can_publish_into_a_directory_comes_with_the_lines_for_that(
     target.versioning = Elsewhere()
     assert suggest_directories(tmp_path, {"maven": target}) == ""
     assert bool(describe_foreign(tmp_path, {"maven": target})) is not bool(words)
+
+
+def test_each_tool_comes_with_its_lines_and_one_line_names_all_directories(tmp_path: Path) -> None:
+    """R66: a key of releasekit.toml stands there once."""
+    for name in ("build.gradle", "build.sbt", "mix.exs"):
+        (tmp_path / name).touch()
+    assert suggest_directories(tmp_path, {}) == (
+        "To publish what Gradle builds, apply `maven-publish` with a publication in its build "
+        'file, and run `gradle publishToMavenLocal "-Dmaven.repo.local=$PWD/build/repo"` '
+        "before ReleaseKit. To publish what sbt builds, write `ThisBuild / publishTo := "
+        'Some(MavenCache("repo", file("target/repo")))` in its build file, and run `sbt '
+        "+publish` before ReleaseKit. Write `maven.directories = "
+        '["build/repo", "target/repo"]` into releasekit.toml, above all tables.'
+    )

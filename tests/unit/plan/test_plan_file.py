@@ -46,7 +46,7 @@ def test_another_package_is_refused_by_name(file: PlanFile) -> None:
     core, app = planned().packages
     changed = replace(planned(), packages=(core, replace(app, fingerprint="another")))
     with pytest.raises(
-        PlanError, match="fake:app is not what was planned: .* files that were built elsewhere, or"
+        PlanError, match=r"fake:app is not what was planned: .* files that were built elsewhere, or"
     ):
         file.check(changed)
 
