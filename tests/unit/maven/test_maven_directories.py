@@ -127,7 +127,7 @@ def test_a_file_that_is_not_what_a_checksum_beside_it_says_is_refused(
     own = hashlib.new(algorithm, path.read_bytes(), usedforsecurity=False).hexdigest()
     words = f"repo/g/a/1.0/a-1.0.jar has {algorithm}:{own}, and a-1.0.jar.{algorithm} beside it"
     assert message == f"{words} says otherwise"
-    assert hint.startswith("It was damaged or replaced on the way: empty the directory, ")
+    assert hint.startswith("Empty the directory, and publish into it again")
 
 
 def test_a_checksum_of_a_file_that_is_not_there_says_nothing(root: Path) -> None:
@@ -215,7 +215,7 @@ POM = "<packaging>pom</packaging>"
 PARENT = gav("par", "${revision}").join(("<parent>", "</parent>"))
 LABEL = "releasekit.toml: [maven] directories: 'repo'"
 TWICE = "One of them goes out: remove repo/g/b/1.0, or let the build empty the directory first."
-NAMES = "Letters, digits, and _ . + - are what coordinates and names of files may hold"
+NAMES = "Letters, digits, and _ . + - are what it may hold"
 AGAIN = "Each file is to be named ARTIFACT-VERSION"
 FILL = "Let the job publish into it before this"
 
@@ -294,6 +294,39 @@ def test_what_no_client_resolves_is_refused(root: Path) -> None:
     text = (root / "repo/g/b/1.0/b-1.0.pom").read_text()
     with pytest.raises(PlanError):
         workspace.pin(text, {"g:a": "1.0", "g:b": "1.0"})
+
+
+BARE = needs("x", "")
+MANAGING = "<dependencyManagement>{}</dependencyManagement>"
+
+
+@pytest.mark.parametrize(
+    ("more", "is_refused"),
+    [
+        (BARE, True),
+        (needs("x", "", "<scope>runtime</scope>"), True),
+        (MANAGING.format(needs("y", "1.0")) + BARE, True),
+        (MANAGING.format(needs("x", "1.0")) + BARE, False),
+        (MANAGING.format(needs("b", "1.0", "<scope>import</scope>")) + BARE, False),
+        (needs("x", "1.0"), False),
+    ],
+)
+def test_a_dependency_of_which_nothing_has_the_version_is_refused(
+    root: Path, more: str, is_refused: bool
+) -> None:
+    """R49: mvn calls the POM invalid and, with BUILD SUCCESS, gives its users nothing that it
+    needs. What is managed elsewhere is not known.
+    """
+    publish(root, "a:1.0", more)
+    publish(root, "top:1.0", "<packaging>pom</packaging>" + MANAGING.format(needs("x", "2.0")))
+    publish(root, "b:1.0", BARE, said=child("b"))
+    publish(root, "c:3.0", BARE, said=child("c", "3.0"))
+    if is_refused:
+        said, hint = refusal(root)
+        assert said == "repo/g/a/1.0/a-1.0.pom: its dependency g:x has no version"
+        assert hint.startswith("mvn calls such a POM invalid: let")
+    else:
+        assert len(found(root)) == 4
 
 
 @pytest.mark.parametrize(

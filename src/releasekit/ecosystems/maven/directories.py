@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.config.values import Dist
 from releasekit.ecosystems.dist_files import below, dist_error
-from releasekit.ecosystems.maven import layout, versions
+from releasekit.ecosystems.maven import discover, layout, versions
 from releasekit.ecosystems.maven.discover import COORDINATE, MAX_PARENTS, PomProject, is_named
 from releasekit.ecosystems.maven.document import MAX_BYTES
 from releasekit.ecosystems.maven.pom import PomReference, read_pom
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 # Of a thousand modules with sources, documentation and signatures, four checksums beside each.
 MAX_FILES: Final = 100_000
-_MAX_SUM_BYTES: Final = 4096
 _LISTS: Final = re.compile(r"maven-metadata.*\.xml")
 # What is made beside a package, and what interrupted transfers leave.
 _ATTACHED: Final = r"\.(?:pom|module|asc)$|-(?:sources|javadoc|tests)\.[a-z]+$"
@@ -48,10 +47,8 @@ _FILL: Final = (
     "Let the job publish into it before this, for example by `gradle publishToMavenLocal "
     '"-Dmaven.repo.local=$PWD/build/repo"` or `sbt +publish`; or correct the path.'
 )
-_NAMES: Final = (
-    "Letters, digits, and _ . + - are what coordinates and names of files may hold, with no two "
-    "dots in a row and none at the beginning: correct the build, and publish again."
-)
+_NAMES: Final = "Letters, digits, and _ . + - are what it may hold, and no two dots in a row."
+_VERSIONS: Final = "mvn calls such a POM invalid: let the build write the version, or manage it."
 _AGAIN: Final = (
     "Each file is to be named ARTIFACT-VERSION, as the POM is: empty the directory, publish into "
     "it again, and keep everything else out."
@@ -83,6 +80,15 @@ def load_directories(
             raise ManifestError(f"{project.pom.path}: its parents never come to an end")
         for each in reversed(line):
             project.properties = {**project.properties, **each.pom.properties}
+        # What a parent or a BOM elsewhere manages is not known.
+        uses = {reference.use for each in line for reference in each.pom.references}
+        is_known = not line[-1].pom.parent and "import" not in uses
+        for reference in project.pom.references if is_known else ():
+            name, use = project.resolve_name(reference), reference.needed and reference.use
+            version = discover.find_requested_version(reference, project, name)
+            if use == "dependency" and not version:
+                said = f"{project.pom.path}: its dependency {name} has no version"
+                raise dist_error(said, _VERSIONS)
     return [*released.values(), *snapshots]
 
 
@@ -164,11 +170,10 @@ def _read_artifact(path: Path) -> Artifact:
     artifact = digested(path, *layout.ALGORITHMS)
     for algorithm, own in artifact.digests.items():
         beside = path.with_name(f"{path.name}.{algorithm}")
-        if is_file(beside) and own.encode() not in read_head(beside, _MAX_SUM_BYTES).lower():
+        if is_file(beside) and own.encode() not in read_head(beside, 1024).lower():
             raise dist_error(
                 f"{path} has {algorithm}:{own}, and {beside.name} beside it says otherwise",
-                "It was damaged or replaced on the way: empty the directory, and publish into it "
-                "again.",
+                "Empty the directory, and publish into it again.",
             )
     return artifact
 
