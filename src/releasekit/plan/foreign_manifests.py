@@ -14,7 +14,7 @@ from releasekit.report.text import few
 from releasekit.text.escape import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from releasekit.ecosystems.interface import Target
@@ -98,6 +98,14 @@ def suggest_directories(root: Path, targets: Mapping[str, Target]) -> str:
         places.append(place)
     key = f"maven.directories = {json.dumps(places)}"
     return told and f"{told}Write `{key}` into releasekit.toml, above all tables."
+
+
+def list_publishing(root: Path) -> Iterator[str]:
+    """The commands by which its tools publish into directories; of a wrapper that lies there."""
+    for tool in filter(_INTO_DIRECTORIES.get, _find_foreign(root, {})):
+        program, _, words = _INTO_DIRECTORIES[tool][1].partition(" ")
+        near = (each for each in (f"{program}w", program) if files.is_file(root / each))
+        yield f"{next((f'./{each}' for each in near), program)} {words}"
 
 
 def _find_foreign(root: Path, targets: Mapping[str, Target]) -> Mapping[str, str]:

@@ -20,7 +20,7 @@ from releasekit.text.bounds import parse_toml
 from workspaces import git
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs/releasekit.schema.json").read_text())
 NPM = '{"name": "%s", "version": "1.2.0"}'
@@ -621,6 +621,57 @@ def test_wheels_of_many_platforms_come_from_other_jobs(
     assert ("\n          # dist: ${{ runner.temp }}/dist  # with the wheels" in workflow) is (
         not registry
     )
+
+
+PUBLISHED = {
+    "releasekit.toml": '[maven]\ndirectories = ["build/repo"]\n',
+    "build/repo/g/a/1.2.0/a-1.2.0.pom": "<project><modelVersion>4.0.0</modelVersion><groupId>g"
+    "</groupId><artifactId>a</artifactId><version>1.2.0</version></project>",
+    "build/repo/g/a/1.2.0/a-1.2.0.jar": "",
+}
+
+
+@pytest.mark.parametrize(
+    ("files", "commands"),
+    [
+        (
+            ("build.gradle",),
+            ['gradle publishToMavenLocal "-Dmaven.repo.local=$PWD/build/repo"'],
+        ),
+        (
+            ("settings.gradle.kts", "gradlew", "build.sbt"),
+            [
+                './gradlew publishToMavenLocal "-Dmaven.repo.local=$PWD/build/repo"',
+                "sbt +publish",
+            ],
+        ),
+        (("build.mill", "mill"), ["./mill __.publishM2Local --m2RepoPath out/repo"]),
+        ((), []),
+    ],
+)
+@pytest.mark.parametrize("below", ["", "a b"])
+def test_the_job_runs_the_tools_that_fill_a_directory_first(
+    root: Path, files: Sequence[str], commands: Sequence[str], below: str
+) -> None:
+    """R63, R66"""
+    write(root / below, PUBLISHED | dict.fromkeys(files, ""))
+    assert main(["init", str(root / below)]) == 0
+    assert list_commands(root) == [(each, below) for each in commands]
+    text = (root / ".github/workflows/release.yml").read_text()
+    line = "\n      # - run: ...  # publishes into maven.directories"
+    assert (line in text) is (not files)
+    assert text.index("setup-java") < text.index("maven.directories")
+
+
+def test_a_directory_that_is_not_filled_yet_says_how_to(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R63, R66: its packages are not known before."""
+    write(root, {"releasekit.toml": PUBLISHED["releasekit.toml"], "build.gradle": ""})
+    assert main(["init", str(root)]) == 2
+    said = capsys.readouterr().err
+    assert "directories: 'build/repo' is not there, or no directory [RK-218]\n" in said
+    assert "  Publish into it before this, for example by `gradle publishToMavenLocal " in said
 
 
 BUILT = '{"name": "%s", "version": "1.2.0", "scripts": {"build": "tsc"}, %s}'

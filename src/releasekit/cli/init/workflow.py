@@ -20,6 +20,7 @@ from releasekit.errors import PathError
 from releasekit.fields import replace
 from releasekit.git.tag_forms import SHARED_TAGS
 from releasekit.host.files import is_file
+from releasekit.plan.foreign_manifests import list_publishing
 from releasekit.plan.publishers import list_own_jobs, read_workflows
 from releasekit.problems import DOCS, OWN_REPOSITORY
 from releasekit.text.escape import visible
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from releasekit.cli.init.survey import Inventory
+    from releasekit.cli.init.survey import Ground, Inventory
     from releasekit.cli.init.trial import Tried
     from releasekit.cli.session import Session
     from releasekit.config.declaration import Setup
@@ -121,6 +122,9 @@ def make_job(found: Inventory, tried: Tried, session: Session) -> ReleaseJob:
         )
         for name, setup in wanted.items()
     }
+    for name in setups.keys() & {each.id.ecosystem for each in found.chosen if each.prebuilt}:
+        steps = setups[name].steps + "".join(_list_fills(found.ground))
+        setups[name] = replace(setups[name], steps=steps)
     taken = _find_taken(found.chosen, found.ground.tags, found.own_tags)
     between = [each for each in found.from_tags if is_between_tags(each)]
     is_apart = any(setup.pushes for setup in setups.values())
@@ -217,6 +221,15 @@ def _add_install(
         command = f"{_enter(where, top)}{setup.installs[name]}"
         lines = [f"# - run: {command}  # if packages have to be built first"]
     return replace(setup, steps=setup.steps + "".join(f"{line}\n" for line in lines))
+
+
+def _list_fills(ground: Ground) -> Iterator[str]:
+    """The steps without which nothing is there that other tools have built."""
+    place = ground.config.root.relative_to(ground.top)
+    runs = [f"- run: {each}" for each in list_publishing(ground.config.root)]
+    for each in runs or ["# - run: ..."]:
+        yield f"{each}  # publishes into maven.directories\n"
+        yield f"  working-directory: {_quote(place)}\n" if runs and place.parts else ""
 
 
 def _find_install(setup: Setup, packages: Sequence[Package], top: Path) -> tuple[Path, str]:

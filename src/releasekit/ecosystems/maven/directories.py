@@ -44,11 +44,11 @@ _LITERALLY: Final = (
     "flatten-maven-plugin)."
 )
 _FILL: Final = (
-    "Let the job publish into it before this, for example by `gradle publishToMavenLocal "
+    "Publish into it before this, for example by `gradle publishToMavenLocal "
     '"-Dmaven.repo.local=$PWD/build/repo"` or `sbt +publish`; or correct the path.'
 )
 _NAMES: Final = "Letters, digits, and _ . + - are what it may hold, and no two dots in a row."
-_VERSIONS: Final = "mvn calls such a POM invalid: let the build write the version, or manage it."
+_GIVE: Final = "mvn calls such a POM invalid: let the build write the version, or manage it."
 _AGAIN: Final = (
     "Each file is to be named ARTIFACT-VERSION, as the POM is: empty the directory, publish into "
     "it again, and keep everything else out."
@@ -72,8 +72,8 @@ def load_directories(
                 raise _refuse_second(place, first, project)
     by_key = {each.pom.key: each for each in (*around, *released.values())}
     for project in released.values():
-        if (it := project.pom.parent) and (above := by_key.get((it.group, it.artifact))):
-            project.parent = above if is_named(it, above) else None
+        if (named := project.pom.parent) and (above := by_key.get((named.group, named.artifact))):
+            project.parent = above if is_named(named, above) else None
     for project in released.values():
         line = [*islice(project.ancestry(), MAX_PARENTS + 1)]
         if len(line) > MAX_PARENTS:
@@ -81,14 +81,12 @@ def load_directories(
         for each in reversed(line):
             project.properties = {**project.properties, **each.pom.properties}
         # What a parent or a BOM elsewhere manages is not known.
-        uses = {reference.use for each in line for reference in each.pom.references}
+        uses = {it.use for each in line for it in each.pom.references}
         is_known = not line[-1].pom.parent and "import" not in uses
-        for reference in project.pom.references if is_known else ():
-            name, use = project.resolve_name(reference), reference.needed and reference.use
-            version = discover.find_requested_version(reference, project, name)
-            if use == "dependency" and not version:
-                said = f"{project.pom.path}: its dependency {name} has no version"
-                raise dist_error(said, _VERSIONS)
+        for it in project.pom.references if is_known else ():
+            name, is_asked = project.resolve_name(it), it.needed and it.use == "dependency"
+            if is_asked and not discover.find_requested_version(it, project, name):
+                raise dist_error(f"{project.pom.path}: its dependency {name} has no version", _GIVE)
     return [*released.values(), *snapshots]
 
 
@@ -171,10 +169,8 @@ def _read_artifact(path: Path) -> Artifact:
     for algorithm, own in artifact.digests.items():
         beside = path.with_name(f"{path.name}.{algorithm}")
         if is_file(beside) and own.encode() not in read_head(beside, 1024).lower():
-            raise dist_error(
-                f"{path} has {algorithm}:{own}, and {beside.name} beside it says otherwise",
-                "Empty the directory, and publish into it again.",
-            )
+            said = f"{path} has {algorithm}:{own}, and {beside.name} beside it says otherwise"
+            raise dist_error(said, "Empty the directory, and publish into it again.")
     return artifact
 
 

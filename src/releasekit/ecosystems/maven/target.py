@@ -75,7 +75,7 @@ class Maven(Resource):
     async def discover(self, root: Path) -> MavenWorkspace:
         found = await asyncio.to_thread(load_projects, root, self.options)
         # What gives versions or tells of them comes before anything is built.
-        if self.config.command.needs_destinations:
+        if self.config.command.needs_destinations or self.config.mode == "init":
             found += await asyncio.to_thread(load_directories, root, self.options, found)
         projects, twins = unique_by_name(
             found,
