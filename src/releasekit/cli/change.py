@@ -45,11 +45,11 @@ async def run(config: Config, session: Session) -> int:
     if inputs.check:
         return await _check(config, session)
     async with open_command(config, session, "cancelled; nothing was written") as group:
-        packages, _ = await list_packages(group, config, session)
-        asked = _read_flags(inputs.package, packages)
+        packages, aside, _ = await list_packages(group, config, session)
+        asked = _read_flags(inputs.package, packages, aside)
         text = inputs.text
         if terminal := Terminal.at(session.out, session.credentials.environment):
-            names = [*asked] or await _ask_packages(terminal, config, packages)
+            names = [*asked] or await _ask_packages(terminal, config, packages, aside)
             asked = {name: asked.get(name) or await _ask_level(terminal, name) for name in names}
             text = text or await _ask(terminal, "What changed, for its users: ")
     if missing := _name_missing(asked, text):
@@ -73,14 +73,14 @@ async def _check(config: Config, session: Session) -> int:
     return 1 if silent else 0
 
 
-def _read_flags(words: Iterable[str], packages: Sequence[Package]) -> dict[str, str]:
+def _read_flags(words: Iterable[str], packages: Sequence[Package], aside: str) -> dict[str, str]:
     """The names of packages, as the file will have them, with their levels or versions; those are
     empty where they are not given.
     """
     asked: dict[str, str] = {}
     for word in words:
         wanted, _, level = word.partition("=")
-        name = _find_name(wanted, packages)
+        name = _find_name(wanted, packages, aside)
         if name in asked:
             raise ConfigError(f"--package names {visible(name)} twice; write it once")
         if level and make_entry(name, level) is None:
@@ -89,11 +89,11 @@ def _read_flags(words: Iterable[str], packages: Sequence[Package]) -> dict[str, 
     return asked
 
 
-def _find_name(wanted: str, packages: Sequence[Package]) -> str:
+def _find_name(wanted: str, packages: Sequence[Package], aside: str) -> str:
     """What the file calls the package: its name, as other tools write it, unless several have it.
     Raises ConfigError.
     """
-    package = find_package(wanted, packages)
+    package = find_package(wanted, packages, aside)
     if package.unpublishable:
         raise ConfigError(
             f"{package.id} is never published, so it has no versions: {package.unpublishable}",
@@ -119,7 +119,7 @@ def _name_missing(asked: Mapping[str, str], text: str) -> str:
 
 
 async def _ask_packages(
-    terminal: Terminal, config: PlanConfig, packages: Sequence[Package]
+    terminal: Terminal, config: PlanConfig, packages: Sequence[Package], aside: str
 ) -> list[str]:
     about = config.package_filter
     offered = [each for each in packages if not each.unpublishable and about.has_package(each.id)]
@@ -137,7 +137,7 @@ async def _ask_packages(
         answer = await _ask(terminal, "Packages, by number or name: ")
         words = answer.replace(",", " ").split()
         try:
-            if names := [_find_name(numbered.get(word, word), packages) for word in words]:
+            if names := [_find_name(numbered.get(word, word), packages, aside) for word in words]:
                 return list(dict.fromkeys(names))
         except ConfigError as error:
             terminal.say(str(error))

@@ -49,8 +49,8 @@ async def run(config: Config, session: Session) -> int:
     await asyncio.to_thread(refuse_elsewhere, config.root, config.package_filter, session)
     with Interruption("cancelled"):
         async with Group() as group:
-            packages, processes = await list_packages(group, config, session)
-            found = find_package(name, packages)
+            packages, aside, processes = await list_packages(group, config, session)
+            found = find_package(name, packages, aside)
             top = repository_of(config.root)
             if top is None:
                 raise ConfigError(

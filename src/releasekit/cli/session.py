@@ -116,12 +116,13 @@ async def open_workspace(
 
 async def list_packages(
     group: Group, config: Config, session: Session
-) -> tuple[Sequence[Package], Processes]:
-    """All packages of the workspace, and what starts children."""
+) -> tuple[Sequence[Package], str, Processes]:
+    """All packages of the workspace, what is left out of them, and what starts children."""
     config, survey, services = await open_workspace(group, config, session)
     targets = await open_targets(group, config, session, services, survey.tree)
     packages = [each for one in targets.values() for each in one.workspace.packages]
-    return packages, services.processes
+    aside = filter(None, (each.versioning.describe_left_out() for each in targets.values()))
+    return packages, "; ".join(aside), services.processes
 
 
 async def open_targets(

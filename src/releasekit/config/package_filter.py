@@ -139,8 +139,8 @@ def _matching(pattern: str, key: str, public: Collection[PackageId]) -> set[Pack
     return ids
 
 
-def find_package(name: str, packages: Sequence[Package]) -> Package:
-    """By the whole id, or by a name that one package alone has. Raises ConfigError."""
+def find_package(name: str, packages: Sequence[Package], aside: str = "") -> Package:
+    """By the whole id, or by a name that one package alone has. Raises ConfigError with `aside`."""
     ids = {str(each.id): each for each in packages}
     if name in ids:
         return ids[name]
@@ -154,6 +154,6 @@ def find_package(name: str, packages: Sequence[Package]) -> Package:
         )
     near = did_you_mean(name, [*ids, *(each.id.name for each in packages)])
     raise ConfigError(
-        f"there is no package {visible(name)!r} here{near}",
+        f"there is no package {visible(name)!r} here{near}{aside and '; '}{aside}",
         hint=f"{spell('plan')} lists them all.",
     )

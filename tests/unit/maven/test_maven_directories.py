@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 import fakes
+from releasekit.__main__ import main
 from releasekit.config.values import Dist
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.folders import discovery
@@ -26,6 +27,7 @@ from releasekit.plan.decision import decide
 from unit.maven.poms import child, gav, needs, write
 from unit.maven.releases import DESCRIBED, Server, services, settings
 from unit.maven.test_maven_build import SIGNS, program
+from workspaces import git
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -217,7 +219,7 @@ LABEL = "releasekit.toml: [maven] directories: 'repo'"
 TWICE = "One of them goes out: remove repo/g/b/1.0, or let the build empty the directory first."
 NAMES = "Letters, digits, and _ . + - are what it may hold"
 AGAIN = "Each file is to be named ARTIFACT-VERSION"
-FILL = "Let the job publish into it before this"
+FILL = "Publish into it before this"
 
 
 POM_AT = "Let the build write the coordinates themselves"
@@ -440,6 +442,27 @@ def test_what_says_versions_reads_no_directory(root: Path) -> None:
         "what other tools publish into none gets its versions from these tools; set them in their "
         "build files"
     )
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [["change", "--package", "g:a=minor", "--text", "New."], ["notes", "maven:g:a", "1.0"]],
+)
+def test_what_tells_of_changes_says_why_it_knows_no_such_package(
+    root: Path, argv: Sequence[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R66: whose sources and versions only the other tool knows, whether it has run or not."""
+    (root / "releasekit.toml").write_text('[maven]\ndirectories = ["repo"]\n')
+    git(root, "init", "--quiet")
+    command, *rest = argv
+    for _ in range(2):
+        assert main([command, *rest, *(["--working-directory", str(root)])]) == 2
+        assert (
+            f"there is no package {rest[rest[0] == '--package'].partition('=')[0]!r} here; what "
+            "other tools publish into repo gets its versions from these tools; set them in their "
+            "build files"
+        ) in capsys.readouterr().err
+        publish(root, "a:1.0")
 
 
 def test_a_package_of_a_directory_has_no_version_of_another_time(root: Path) -> None:
