@@ -360,3 +360,33 @@ def test_modules_of_kotlin_and_android_go_out_whole(program: Program, tmp_path: 
             reactor.mvn(tmp_path, GET, *get, remote, repository=repository)
     assert [*(repository / "com/example").rglob("timber-5.0.1.aar")]
     assert [*(repository / "com/example").rglob("atomicfu-linuxx64-0.25.0.klib")]
+
+
+_POM: Final = """\
+<project><modelVersion>4.0.0</modelVersion>
+<groupId>com.example</groupId><artifactId>{name}</artifactId><version>1.0</version>
+<packaging>pom</packaging>{more}
+</project>
+"""
+_UNVERSIONED: Final = """\
+<dependencies><dependency>
+<groupId>com.example</groupId><artifactId>x</artifactId>
+</dependency></dependencies>"""
+
+
+def test_what_is_refused_for_a_dependency_without_a_version_mvn_calls_invalid(
+    program: Program, tmp_path: Path
+) -> None:
+    """R49: and goes on without all that the package needs, so that nobody is told."""
+    root = write(tmp_path / "w", {"build.sbt": ""})
+    for name, more in (("x", ""), ("lone", _UNVERSIONED)):
+        path = root / f"build/repo/com/example/{name}/1.0/{name}-1.0.pom"
+        path.parent.mkdir(parents=True)
+        path.write_text(_POM.format(name=name, more=more))
+    run = program.run("plan", root, "--registry", f"dir:{tmp_path}/served")
+    assert run.code == 2
+    assert "lone-1.0.pom: its dependency com.example:x has no version [RK-218]" in run.err
+    with static_server(root / "build" / "repo") as url:
+        get = (GET, "-Dartifact=com.example:lone:1.0:pom", f"-DremoteRepositories=it::::{url}/")
+        said = reactor.mvn(tmp_path, *get, repository=fresh_repository(tmp_path))
+    assert "The POM for com.example:lone:pom:1.0 is invalid, transitive dependencies" in said
