@@ -26,7 +26,12 @@ from releasekit.cli.commands import COMMANDS  # noqa: E402
 from releasekit.config import levels  # noqa: E402
 from releasekit.config.inputs import Declared  # noqa: E402
 from releasekit.config.levels import WarningLevel  # noqa: E402
-from releasekit.config.tag_options import AnnounceOptions, TagOptions  # noqa: E402
+from releasekit.config.tag_options import (  # noqa: E402
+    AnnounceOptions,
+    ExtraFiles,
+    Latest,
+    TagOptions,
+)
 from releasekit.config.version_options import FurtherFile, GroupOptions, VersionOptions  # noqa: E402
 from releasekit.decided import Carry, Level  # noqa: E402
 from releasekit.ecosystems import ECOSYSTEMS  # noqa: E402
@@ -51,6 +56,8 @@ TYPES: Final[dict[object, dict[str, object]]] = {
     tuple[str, ...]: STRINGS,
     Mapping[str, str]: {"type": "object", "additionalProperties": {"type": "string"}},
     Mapping[str, tuple[str, ...]]: {"type": "object", "additionalProperties": STRINGS},
+    ExtraFiles: {"anyOf": [STRINGS, {"type": "object", "additionalProperties": STRINGS}]},
+    Latest: {"type": "string"},
     Mapping[str, Level]: {
         "type": "object",
         "additionalProperties": {"enum": [str(each) for each in Level]},

@@ -20,10 +20,11 @@ class Status(StrEnum):
     EXISTING = "there"  # already
     FOREIGN = "foreign"  # something else has its name, and keeps it
     PENDING = "owed"  # was to be made, and could not be; the next run tries it again
+    DRAFT = "draft"  # whole, for somebody else to add to and to publish
 
     @property
     def done(self) -> bool:
-        return self is Status.CREATED or self is Status.EXISTING
+        return self in {Status.CREATED, Status.EXISTING, Status.DRAFT}
 
 
 class Tag(Struct, frozen=True, kw_only=True):

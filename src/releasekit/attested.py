@@ -14,6 +14,9 @@ _SEARCH: Final = "https://search.sigstore.dev/"
 # The release statement, beside the results; one bundle a line, as `gh attestation verify --bundle`
 # reads them.
 RELEASE_STATEMENT: Final = "provenance.jsonl"
+# How its name ends on the page of a release, where scanners look for it.
+# https://github.com/ossf/scorecard/blob/v5.5.0/probes/releasesHaveProvenance/impl.go
+ATTACHED_STATEMENT: Final = ".intoto.jsonl"
 
 
 # How a plan ends of which nothing is left without.

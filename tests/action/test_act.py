@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from harness.act import OWN_NAME, PROJECT, Repository, copy_action, git
 from integration.servers import pypiserver
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ORDER = ["acme-core", "acme-measure", "acme-stamp", "acme-text", "acme-web", "acme-cli"]
 
 
 def names(outputs: dict[str, str], outcome: str) -> list[str]:
-    return [package["name"] for package in json.loads(outputs[f"{outcome}-packages"])]
+    key = "packages-there" if outcome == "there" else f"{outcome}-packages"
+    return [package["name"] for package in json.loads(outputs[key])]
 
 
 def example(name: str, repository: Repository) -> None:
@@ -123,6 +122,40 @@ def test_a_plan_becomes_a_matrix_and_one_report(repository: Repository) -> None:
     again = repository.run("push")
     assert again.outputs("plan", "plan")["has-work"] == "false"
     assert again.job("publish") == again.job("report") == ""
+
+
+def test_the_files_that_were_tested_are_published_and_then_an_image(
+    repository: Repository,
+) -> None:
+    """R18, R72: the example as it stands; in a rerun, which finds all published, the image too."""
+    registry, seen = repository.beside / "registry", repository.beside / "seen"
+    (repository.root / "releasekit.toml").write_text(f"registry = 'dir:{registry}'\n")
+    scripts = repository.root / "scripts"
+    scripts.mkdir()
+    for name, script in {
+        "test-files": f'cd "$1" && find . -type f -exec sha256sum {{}} + >"{seen}.sums"',
+        "publish-image": f'test -e "{seen}.image" || exit 1; echo "$1" >>"{seen}.image"',
+    }.items():
+        (scripts / name).write_text(f"#!/bin/sh\nset -eu\n{script}\n")
+        (scripts / name).chmod(0o755)
+    example("tested.yml", repository)
+    arguments = ["push", "-s", f"RELEASE_STATE_KEY={'k' * 32}"]
+    first = repository.run(*arguments)
+    jobs = {name: first.job(name) for name in ("build", "test", "publish", "image")}
+    assert jobs == {**dict.fromkeys(("build", "test", "publish"), "success"), "image": "failure"}
+    built = ["builds: " in first.log(job) for job in ("build", "publish")]
+    assert built == [True, False]
+    tested = {line.split()[0] for line in Path(f"{seen}.sums").read_text().splitlines()}
+    files = [*registry.rglob("*.whl"), *registry.rglob("*.tar.gz")]
+    assert len(files) == 2 * len(ORDER)
+    assert {hashlib.sha256(path.read_bytes()).hexdigest() for path in files} <= tested
+
+    Path(f"{seen}.image").touch()
+    again = repository.run(*arguments)
+    told = again.outputs("publish", "release")
+    assert (told["result"], again.job("image")) == ("noop", "success")
+    assert sorted(names(told, "there")) == sorted(ORDER)
+    assert Path(f"{seen}.image").read_text() == "1.0.0\n"
 
 
 WRONG = {

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.gitea import Gitea, Runner
+    from workspaces import Run
 
 PACKAGES: Final[dict[str, tuple[str, ...]]] = {"acme-core": (), "acme-cli": ("acme-core",)}
 OF_TWO: Final = ["pypi:acme-cli@1.0.0", "pypi:acme-core@1.0.0"]
@@ -363,3 +364,37 @@ def test_an_owner_whose_packages_a_token_may_not_write_keeps_the_whole_release_b
     run = program.run("publish", root, *addresses, "--pypi-username", "worker")
     assert run.code == 0, run.out + run.err
     assert [len(gitea.packages_of(owner)) for owner in ("mine", "theirs")] == [6, 6]
+
+
+def test_files_of_ones_own_are_attached_and_a_draft_is_refused(
+    gitea: Gitea, tmp_path: Path
+) -> None:
+    """R72: Gitea publishes drafts of tags that were pushed."""
+    root = uv_workspace(tmp_path / "a workspace", PACKAGES)
+    name = "extra/mono"
+    (root / "program.txt").write_text("A program.\n")
+    gitea.add_organization("extra")
+    git(root, "remote", "add", "origin", gitea.url(name))
+    (tmp_path / "home").mkdir()
+    place = {"RELEASEKIT_FORGE": f"gitea:{gitea.origin}/{name}"}
+    program = Program(tmp_path / "home", {**place, "RELEASEKIT_FORGE_TOKEN": gitea.token})
+
+    def publish(options: str) -> Run:
+        (root / "releasekit.toml").write_text(f"[announce]\n{options}")
+        git(root, "add", "--all")
+        git(root, "commit", "--quiet", "--message", "Release")
+        gitea.push(root, name, "HEAD:main")
+        where = (f"--registry=dir:{tmp_path / 'registry'}", "--insecure-hosts")
+        server = gitea.origin.partition("://")[2]
+        return program.run("publish", root, *where, server, "--tag", "--announce")
+
+    ended = publish("draft = true\n")
+    assert ended.code == 2
+    assert "keeps no drafts" in ended.err
+    assert not (tmp_path / "registry").exists()
+    ended = publish('extra-files = { "pypi:acme-cli" = ["program.txt"] }\n')
+    assert ended.code == 0, ended.out + ended.err
+    found = {each["tag_name"]: each for each in gitea.releases_of(name)}
+    assert found.keys() == TAGS_OF_TWO
+    assets = [[file["name"] for file in each["assets"]] for each in found.values()]
+    assert sorted(assets) == [["checksums.txt"], ["checksums.txt", "program.txt"]]

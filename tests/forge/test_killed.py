@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections import Counter
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from forge.monorepo import GO, NODE, NOTES, PACKAGES, PYTHON, TAGS, monorepo
 from harness.github import serving_github
 from harness.killing import Killing
 from integration.tools import require_tool
-from workspaces import Program, git
+from workspaces import Program, git, uv_workspace
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -96,6 +97,59 @@ def test_killed_at_every_request_it_is_finished_with_one_tag_and_one_release_eac
         assert len(ended.outcomes) == PACKAGES
         assert world.writes == []
         assert world.tags == objects
+
+
+def test_drafts_with_files_of_the_users_own_are_finished_and_left_to_others(tmp_path: Path) -> None:
+    """R14, R72: killed as above; and where releases are immutable, nothing comes afterwards."""
+    with serving_github(tmp_path) as world:
+        world.immutable = True
+        root = uv_workspace(tmp_path / "a workspace", {"acme-core": (), "acme-cli": ()})
+        (root / "build").mkdir()
+        (root / "build/cli-linux.tar.gz").write_bytes(b"a program")
+        (root / "releasekit.toml").write_text(
+            '[announce]\ndraft = true\nextra-files = { "pypi:acme-cli" = ["build/cli-*.tar.gz"] }\n'
+        )
+        git(root, "add", "--all")
+        git(root, "commit", "--quiet", "--message", "Configure")
+        git(root, "remote", "add", "origin", world.url)
+        git(root, "push", "--quiet", "origin", "HEAD:main")
+        program = program_at(tmp_path, world)
+        run = arguments(tmp_path, root)
+        killing = Killing(lambda: program.start(*run), root, program.log.read_text)
+
+        def may_die(moment: str, what: str) -> None:
+            is_write = not what.startswith("GET ") and "upload-pack" not in what
+            if moment == "before" or is_write:
+                killing.die_once(moment, kind(what) if moment == "before" else what)
+
+        world.around = may_die
+        killing.finish(most=40)
+        assert len(killing.killed) >= 12, killing.killed
+        assert not world.defects
+        assert sorted(each["tag_name"] for each in world.releases) == [
+            "acme-cli-v1.0.0",
+            "acme-core-v1.0.0",
+        ]
+        world.around = lambda moment, what: None
+        for release in world.releases:
+            assert release["draft"]
+            own = ["cli-linux.tar.gz"] if "cli" in release["tag_name"] else []
+            assert [each["name"] for each in release["assets"]] == ["checksums.txt", *own]
+            sums = world.contents[release["assets"][0]["id"]].decode()
+            digest = hashlib.sha256(b"a program").hexdigest()
+            assert (f"SHA256 (cli-linux.tar.gz) = {digest}\n" in sums) == bool(own)
+        world.asked.clear()
+        ended = program.run(*run)
+        assert (ended.code, world.writes) == (0, [])
+        assert "2 releases are left as drafts: " in ended.out
+        assert "gh release edit TAG --draft=false" in ended.out
+
+        for release in world.releases:
+            release |= {"draft": False, "immutable": True}
+        (root / "build/cli-linux.tar.gz").unlink()  # is not missed where the release is there
+        ended = program.run(*run)
+        assert (ended.code, world.writes) == (0, [])
+        assert "left as drafts" not in ended.out
 
 
 def test_a_fresh_machine_finishes_what_another_one_left_untagged(tmp_path: Path) -> None:

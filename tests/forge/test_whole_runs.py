@@ -206,6 +206,60 @@ def test_immutable_releases_are_whole_before_they_are_published(place: Place) ->
     assert all(re.fullmatch(r"SHA256 \(acme_\S+\) = [0-9a-f]{64}", line) for line in lines)
 
 
+def test_that_later_jobs_can_add_nothing_is_said_where_it_shows(place: Place) -> None:
+    """R72."""
+    place.world.add("old-v1.0.0", body="Old.", immutable=True)
+    ended = place.run("--tag", "--announce", command="plan")
+    assert f"releases of {REPOSITORY} are immutable" in ended.out
+    assert "`draft = true` below [announce] leaves them open" in ended.out
+    place.toml("[announce]\ndraft = true\n")
+    assert "immutable" not in place.run("--tag", "--announce", command="plan").out
+
+
+@pytest.mark.parametrize(
+    ("toml", "said", "of_plan"),
+    [
+        ('extra-files = ["README.md"]', "and there may be several releases", 0),
+        ('extra-files = { "pypi:acme-cli" = ["b/*.gz"] }', '"b/*.gz" fits no file', 0),
+        ('extra-files = { "pypi:acme-cli" = ["link/*"] }', "leads out of the workspace", 0),
+        ('extra-files = { "pypi:acme-cl" = ["a"] }', "did you mean 'pypi:acme-cli'?", 2),
+        ('latest = "pypi:acme-cl"', "latest names pypi:acme-cl, and no such package", 2),
+    ],
+)
+def test_releases_that_cannot_be_made_as_told_keep_all_back(
+    place: Place, toml: str, said: str, of_plan: int
+) -> None:
+    """R72."""
+    (place.root / "link").symlink_to(place.registry.parent)
+    (place.registry.parent / "app.txt").touch()
+    place.toml(f"[announce]\n{toml}\n")
+    ended = place.run()
+    assert (ended.code, said in ended.err) == (2, True), ended.err
+    assert not place.registry.exists()
+    assert (place.world.tags, place.world.releases) == ({}, [])
+    planned = place.run("--tag", "--announce", command="plan")
+    assert (planned.code, said in planned.err + planned.out) == (of_plan, True)
+
+
+def test_extra_files_of_another_commit_are_attached_to_no_tag(place: Place) -> None:
+    """R15, R72: what was announced too late is owed, and is made where its tag is."""
+    place.toml('[announce]\nextra-files = { "pypi:acme-cli" = ["app.txt"] }\n')
+    (place.root / "app.txt").write_text("of the first commit\n")
+    place.commit("Make the app")
+    assert place.run("--tag").code == 0
+    (place.root / "app.txt").unlink()  # which keeps nothing else back
+    place.commit("Go on")
+    later = place.run()
+    assert later.code == 1
+    assert statuses(later, "announcement") == {"acme-core": "made", "acme-cli": "owed"}
+    assert "acme-cli-v1.0.0: its extra files would be those of another commit" in later.out
+    git(place.root, "fetch", "--quiet", "--tags", "origin")
+    git(place.root, "checkout", "--quiet", "acme-cli-v1.0.0")
+    ended = place.run()
+    assert ended.code == 0, ended.out
+    assert b"of the first commit\n" in place.world.contents.values()
+
+
 def test_one_release_for_all_that_share_a_version(place: Place) -> None:
     place.toml('[tag]\nname = "v{version}"\n[announce]\nreleases = "one"\n')
     (place.root / "CHANGELOG.md").write_text("# Changes\n\n## 1.0.0\n\n- Everything.\n")

@@ -220,6 +220,7 @@ def stubs(beside: Path) -> dict[str, Path]:
     """Stands for the actions that examples use: the artifacts are directories here."""
     store = beside / "artifacts"
     upload = f"""\
+        [ -z "$NAME" ] || rm -rf "{store}/$NAME"  # as `overwrite: true` has it
         mkdir -p "{store}/$NAME"
         # Of a directory, its content is uploaded.
         if [ -d "$FROM" ]; then cp -R "$FROM/." "{store}/$NAME/"

@@ -395,14 +395,17 @@ def test_what_a_build_leaves_in_the_cache_is_not_believed(
     assert "not issued by an authority that is trusted here" in verifying.failures[0]
 
 
-def test_a_whole_release_is_verified_by_its_statement(verifying: Verifying) -> None:
+@pytest.mark.parametrize("statement", ["provenance.jsonl", "widgets-1.4.0.intoto.jsonl"])
+def test_a_whole_release_is_verified_by_its_statement(verifying: Verifying, statement: str) -> None:
     for name in (WHEEL, f"sub/{SDIST}", "extra.jar"):
         verifying.put(name)
     first = verifying.statement(WHEEL, SDIST)
     second = verifying.statement("maven/extra.jar", "gone.crate", content=CONTENT)
-    verifying.put("provenance.jsonl", first.text + b"\n" + second.text + b"\n")
-    sums = f"{hashlib.sha256(CONTENT).hexdigest()}  "
-    verifying.put("SHA256SUMS", f"{sums}{WHEEL}\n{sums}{SDIST}\n".encode())
+    verifying.put(statement, first.text + b"\n" + second.text + b"\n")
+    digest = hashlib.sha256(CONTENT).hexdigest()
+    verifying.put("SHA256SUMS", f"{digest}  {WHEEL}\n{digest}  {SDIST}\n".encode())
+    tagged = f"SHA256 ({WHEEL}) = {digest}\nSHA512 ({SDIST}) = {'0' * 128}\n"
+    verifying.put("checksums.txt", tagged.encode())
     assert verifying.verify(verifying.place) == 0
     assert [line.split()[1] for line in verifying.lines[:3]] == [
         "extra.jar",

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from releasekit.http.client import RetryPolicy
-    from releasekit.model import Artifact
+    from releasekit.model import Artifact, PackageId
 
 
 class LookAgain(Transient):
@@ -32,7 +32,9 @@ class Asset(Struct, frozen=True, kw_only=True):
 
 
 class ForgeRelease(Struct, frozen=True, kw_only=True):
-    """A release as the forge has it. `uploads` is the URL that takes its assets."""
+    """A release as the forge has it. `uploads` is the URL that takes its assets. Of one that is
+    `immutable`, nothing changes any more but its texts.
+    """
 
     tag: str
     id: int
@@ -42,20 +44,26 @@ class ForgeRelease(Struct, frozen=True, kw_only=True):
     url: str
     assets: tuple[Asset, ...] = ()
     uploads: str = ""
+    immutable: bool = False
 
 
 class Upload(Struct, frozen=True, kw_only=True):
-    """One file to upload. With `by_name`, any existing file of that name will do."""
+    """One file to upload. With `by_name`, any existing file of that name will do, or of the name
+    that such files had `formerly`.
+    """
 
     name: str
     content: bytes | Artifact
     sha256: str
     size: int
     by_name: bool = False
+    formerly: str = ""
 
 
 class Draft(Struct, frozen=True, kw_only=True):
-    """A release to create. `body` has no marker yet; `object` is the id of the tag object."""
+    """A release to create, of these `packages`. `body` has no marker yet; `object` is the id of the
+    tag object.
+    """
 
     tag: str
     title: str
@@ -64,6 +72,7 @@ class Draft(Struct, frozen=True, kw_only=True):
     version: str = ""
     object: str = ""
     assets: tuple[Upload, ...] = ()
+    packages: frozenset[PackageId] = frozenset()
 
 
 class Forge(Protocol):
@@ -73,6 +82,13 @@ class Forge(Protocol):
 
     @property
     def policy(self) -> RetryPolicy: ...
+
+    @property
+    def repository(self) -> str: ...
+
+    @property
+    def draft_hint(self) -> str:
+        """How others publish the drafts that are left to them; empty where none are."""
 
     async def releases(self) -> Sequence[ForgeRelease]:
         """All releases, with drafts where the token may write."""
@@ -96,4 +112,5 @@ class Forge(Protocol):
     async def digest_of(self, release: ForgeRelease, asset: Asset) -> str:
         """As in `Asset`, of one that is there already; a forge may have to read the file."""
 
-    async def publish(self, release: ForgeRelease, *, latest: bool) -> ForgeRelease: ...
+    async def publish(self, release: ForgeRelease, *, latest: bool) -> ForgeRelease:
+        """With its body as it is here. Where drafts are left to others, only that changes."""

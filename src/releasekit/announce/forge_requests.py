@@ -39,6 +39,10 @@ class ForgeClient(Struct, frozen=True):
     cures: ClassVar[Mapping[int, str]]
     repeatable: ClassVar[frozenset[str]] = frozenset({"GET", "PUT", "PATCH", "DELETE"})
 
+    @property
+    def draft_hint(self) -> str:
+        return ""
+
     def has_changed(self, error: Rejected) -> bool:
         """Whether something is there by now, or is not what it was, as far as the forge knows."""
         return error.status == 409
@@ -91,7 +95,7 @@ async def _read_pieces(artifact: Artifact) -> AsyncIterator[bytes]:
             while piece := await asyncio.to_thread(file.read, _PIECE_BYTES):
                 yield piece
     except PackageError as error:
-        raise Rejected(f"{artifact.filename} has changed since it was published") from error
+        raise Rejected(f"{artifact.filename} has changed since it was hashed") from error
 
 
 def write_json(document: Mapping[str, object]) -> bytes:

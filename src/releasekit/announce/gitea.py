@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import quote
 
@@ -16,6 +15,7 @@ from releasekit.announce.forge_requests import (
     write_json,
 )
 from releasekit.announce.github import parse_asset, parse_release
+from releasekit.announce.releases import read_state
 from releasekit.errors import Rejected
 from releasekit.fields import replace
 from releasekit.http.forge_api import MAX_BYTES
@@ -32,10 +32,6 @@ if TYPE_CHECKING:
 # https://docs.gitea.com/administration/config-cheat-sheet#api-api
 _PER_PAGE: Final = 50
 _MAX_PAGES: Final = 1_000
-_MARK: Final = "<!-- releasekit: "
-# What the marker of a release begins with until that is whole.
-_DRAFT_MARK: Final = "<!-- releasekit draft: "
-_DRAFT: Final = re.compile(rf"{_DRAFT_MARK}(?=[^\s<>]+ sha256:[0-9a-f]{{64}} -->\s*\Z)")
 # https://docs.gitea.com/usage/actions/permissions
 _PERMISSION: Final = (
     "Give the job the permission `contents: write` (`permissions: contents: write`), or a "
@@ -47,8 +43,7 @@ class GiteaReleases(ForgeClient, frozen=True):
     """Of `repository`, OWNER/NAME.
 
     Gitea looks at a pushed tag later, once it has answered, and publishes a draft that it finds
-    there. So what tells a draft of ours from a release is its marker, which changes when the
-    release is whole.
+    there. So what tells a draft of ours from a release is its marker too.
     https://github.com/go-gitea/gitea/blob/v1.26.0/services/repository/push.go (pushUpdateAddTags)
 
     https://docs.gitea.com/api/1.26/#tag/repository/operation/repoCreateRelease
@@ -91,11 +86,10 @@ class GiteaReleases(ForgeClient, frozen=True):
 
     async def create(self, draft: Draft) -> ForgeRelease:
         """Without `target_commitish`: the tag is there, and Gitea is to make none."""
-        before, mark, rest = draft.body.rpartition(_MARK)
         content = {
             "tag_name": draft.tag,
             "name": draft.title,
-            "body": f"{before}{_DRAFT_MARK}{rest}" if mark else draft.body,
+            "body": draft.body,
             "draft": True,
             "prerelease": draft.prerelease,
         }
@@ -151,8 +145,7 @@ class GiteaReleases(ForgeClient, frozen=True):
 
     def _parse(self, document: object) -> ForgeRelease:
         found = parse_release(document, self._name)
-        body, drafts = _DRAFT.subn(_MARK, found.body)
-        return replace(found, body=body, draft=found.draft or drafts > 0)
+        return replace(found, draft=found.draft or read_state(found.body) == "draft")
 
     def _make_strange_error(self, wanted: str) -> Rejected:
         return Rejected(f"{self._name}'s answer is not {wanted}", problem=Problem.STRANGE_ANSWER)

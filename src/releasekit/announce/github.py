@@ -91,7 +91,12 @@ class GitHubRepository(ForgeClient, frozen=True):
 
 
 class GitHubReleases(GitHubRepository, frozen=True):
-    """https://docs.github.com/en/rest/releases/releases"""
+    """With `leaves_drafts`, others publish them.
+
+    https://docs.github.com/en/rest/releases/releases
+    """
+
+    leaves_drafts: bool = False
 
     async def releases(self) -> tuple[ForgeRelease, ...]:
         """https://docs.github.com/en/rest/using-the-rest-api/using-pagination-in-the-rest-api"""
@@ -153,12 +158,26 @@ class GitHubReleases(GitHubRepository, frozen=True):
 
     async def publish(self, release: ForgeRelease, *, latest: bool) -> ForgeRelease:
         """https://docs.github.com/en/rest/releases/releases#update-a-release"""
-        content = {"draft": False, "make_latest": "true" if latest else "false"}
+        content: dict[str, object] = {"body": release.body}
+        if not self.leaves_drafts:
+            content |= {"draft": False, "make_latest": "true" if latest else "false"}
         response = await self.ask("PATCH", self._at(f"/{release.id}"), content=write_json(content))
         published = parse_release(parse_answer(response))
-        if published.draft:
-            raise LookAgain(f"GitHub has left the release {release.tag} a draft")
+        if published.draft != self.leaves_drafts:
+            is_draft = "still a draft" if published.draft else "published"
+            raise LookAgain(f"the release {release.tag} is {is_draft} at GitHub")
         return published
+
+    @property
+    def draft_hint(self) -> str:
+        """https://cli.github.com/manual/gh_release_edit"""
+        if not self.leaves_drafts:
+            return ""
+        return (
+            "`gh release edit TAG --draft=false --latest=false` publishes it, or `--latest` as the "
+            f'latest one. In the API: PATCH {self._at("/ID")} with {{"draft": false, '
+            '"make_latest": "false"}.'
+        )
 
     def _at(self, path: str) -> httpx.URL:
         return self.at(f"/releases{path}")
@@ -194,6 +213,7 @@ def parse_release(document: object, forge: str = "GitHub") -> ForgeRelease:
                 url=url if url.startswith(("https://", "http://")) else "",
                 assets=tuple(parse_asset(each, forge) for each in assets),
                 uploads=uploads,
+                immutable=rest.get("immutable") is True,
             )
         case _:
             raise Rejected(f"{forge}'s answer is not a release", problem=Problem.STRANGE_ANSWER)

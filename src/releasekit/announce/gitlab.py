@@ -140,7 +140,7 @@ class GitLabReleases(ForgeClient, frozen=True):
             prerelease=draft.prerelease,
             body=draft.body,
             url="",
-            assets=tuple(there.values()),
+            assets=tuple(there[each.name] for each in draft.assets if each.name in there),
         )
 
     async def upload(self, release: ForgeRelease, upload: Upload) -> Asset:
@@ -168,7 +168,7 @@ class GitLabReleases(ForgeClient, frozen=True):
         content = {
             "tag_name": draft.tag,
             "name": draft.title,
-            "description": draft.body,
+            "description": release.body,
             "assets": {"links": [self._link(draft.tag, each.name) for each in draft.assets]},
         }
         response = await self.ask("POST", self._at("/releases"), content=write_json(content))

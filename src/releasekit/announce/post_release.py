@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 from msgspec import Struct
 
+from releasekit.announce.extra_files import plan_extra_files
 from releasekit.announce.gitea import GiteaReleases
 from releasekit.announce.github import GitHubReleases, describe_pace
 from releasekit.announce.gitlab import GitLab, GitLabReleases
@@ -25,13 +26,13 @@ from releasekit.announced import Announcement, Status
 from releasekit.config.declaration import PREFIX
 from releasekit.config.inputs import FORGE_TOKEN
 from releasekit.ecosystems.preflight import RightsFound
-from releasekit.errors import ConfigError, MissingCredentials, PackageError
+from releasekit.errors import ConfigError, MissingCredentials, PackageError, did_you_mean
 from releasekit.fields import replace
 from releasekit.host.ci import JOB_BEARER
 from releasekit.host.forges import API, split_remote
 from releasekit.http.forge_api import ForgeApi
 from releasekit.http.github import GitHub
-from releasekit.model import Outcome
+from releasekit.model import Outcome, PackageId
 from releasekit.problems import Problem
 from releasekit.report.text import packages as packages_text
 from releasekit.text.escape import visible
@@ -44,12 +45,13 @@ if TYPE_CHECKING:
     from releasekit.announce.tags import Tagging
     from releasekit.announced import ForgeKind
     from releasekit.config.config import PlanConfig
+    from releasekit.config.tag_options import AnnounceOptions
     from releasekit.ecosystems.interface import Services, Target
     from releasekit.git.remote import Remote
     from releasekit.host.ci import CI
     from releasekit.host.forges import ForgePlace, Pages
     from releasekit.http.credentials import Credentials, Secret
-    from releasekit.model import Package, Plan, Result
+    from releasekit.model import Artifact, Package, Plan, Result
 
 
 _STOPPED: Final = "the run was stopped before its turn"
@@ -69,6 +71,7 @@ class PostRelease(Struct, frozen=True):
     tagging: Tagging
     forge: Forge | None
     services: Services
+    extra_files: Mapping[str, Sequence[Artifact]]
 
     async def find_rights(self, packages: Sequence[Package], *, proving: bool) -> RightsFound:
         """Implements `preflight.Rights`, for the tags that are to be pushed here: those without a
@@ -140,6 +143,7 @@ async def plan_post_release(
     plan = _refuse_pull_request(plan, asked, services.ci, uploading=config.is_uploading)
     plan, tagging = await plan_tags(plan, config, targets, services, pages=pages)
     forge: Forge | None = None
+    extra_files: Mapping[str, Sequence[Artifact]] = {}
     is_limited = False
     if config.announce and config.announcing.releases != "none":
         if config.announcing.releases == "one" and not is_shared(template):
@@ -150,12 +154,38 @@ async def plan_post_release(
                 '[announce] releases = "changed".',
             )
         place, forge = await _choose_forge(tagging, services)
+        _refuse_options(config, plan, place)
         is_limited = place.api == API
     if forge is not None:
-        plan = await _look_up_releases(
-            plan, forge, assets=len(config.announcing.assets), is_limited=is_limited
+        plan = await _look_up_releases(plan, forge, config.announcing, is_limited=is_limited)
+        plan, extra_files = await plan_extra_files(plan, tagging, targets)
+    return plan, PostRelease(plan, tagging, forge, services, extra_files)
+
+
+def _refuse_options(config: PlanConfig, plan: Plan, place: ForgePlace) -> None:
+    """Raises ConfigError for what this forge cannot do, and for a package that gets no release, as
+    far as this run sees it.
+    """
+    options, where = config.announcing, "releasekit.toml: [announce]"
+    if options.draft and place.kind != "github":
+        raise ConfigError(
+            f"{where} draft is true, and {place.name} keeps no drafts",
+            hint="Leave it out, and name files that belong to the release as `extra-files`.",
         )
-    return plan, PostRelease(plan, tagging, forge, services)
+    if options.latest == "none" and place.kind != "github":
+        raise ConfigError(
+            f'{where} latest is "none", and {place.name} shows the newest release as the latest',
+            hint="Leave it out, or name the package that is to be released last.",
+        )
+    known = {str(each.package.id) for each in plan.packages if each.tag}
+    owners = () if isinstance(options.extra_files, tuple) else options.extra_files
+    chosen = [str(options.latest)] if isinstance(options.latest, PackageId) else []
+    for key, names in (("extra-files", owners), ("latest", chosen)):
+        if (unknown := [*{*names} - known]) and not config.is_part:
+            raise ConfigError(
+                f"{where} {key} names {visible(unknown[0])}, and no such package has a release "
+                f"here{did_you_mean(unknown[0], known)}"
+            )
 
 
 def _refuse_pull_request(plan: Plan, asked: Sequence[str], ci: CI, *, uploading: bool) -> Plan:
@@ -197,7 +227,8 @@ async def _choose_forge(tagging: Tagging, services: Services) -> tuple[ForgePlac
     match place.kind:
         case "github":
             github = open_github(services, place, token)
-            return place, GitHubReleases(github, place.repository, services.retries)
+            leaves_drafts = tagging.config.announcing.draft
+            return place, GitHubReleases(github, place.repository, services.retries, leaves_drafts)
         case "gitlab":
             gitlab = GitLab(
                 http=services.http,
@@ -269,13 +300,22 @@ def require_token(
     return token
 
 
-async def _look_up_releases(plan: Plan, forge: Forge, *, assets: int, is_limited: bool) -> Plan:
+async def _look_up_releases(
+    plan: Plan, forge: Forge, options: AnnounceOptions, *, is_limited: bool
+) -> Plan:
     """`plan` with what the forge has for each tag already, and how long a forge that `is_limited`
-    takes for the others, each with so many assets.
+    takes for the others.
     """
     releases = await forge.releases()
     packages = tuple(
-        replace(each, announcement=announcement_of(each.tag.name, releases)) if each.tag else each
+        replace(
+            each,
+            announcement=announcement_of(
+                each.tag.name, each.tag.object, releases, forge.draft_hint
+            ),
+        )
+        if each.tag
+        else each
         for each in plan.packages
     )
     counts = Counter(
@@ -285,14 +325,27 @@ async def _look_up_releases(plan: Plan, forge: Forge, *, assets: int, is_limited
             if each.announcement
         }.values()
     )
-    said = {Status.WANTED: "to announce", Status.EXISTING: "announced already"}
+    said = {
+        Status.WANTED: "to announce",
+        Status.EXISTING: "announced already",
+        Status.DRAFT: "left as drafts",
+    }
     words = [f"{counts[each]} {text}" for each, text in said.items() if counts[each]]
-    pace = describe_pace(counts[Status.WANTED], assets=assets) if is_limited else ""
+    pace = ""
+    if is_limited:
+        pace = describe_pace(counts[Status.WANTED], assets=len(options.assets))
+    newest = next((each for each in releases if not each.draft), None)
+    sealed = ""
+    if newest is not None and newest.immutable and counts[Status.WANTED] and not options.draft:
+        sealed = (
+            f"releases of {forge.repository} are immutable: later jobs can add nothing to them. "
+            "`draft = true` below [announce] leaves them open"
+        )
     return replace(
         plan,
         packages=packages,
         announcing=", ".join(filter(None, [plan.announcing, *words])),
-        notes=(*plan.notes, *filter(None, [pace])),
+        notes=(*plan.notes, *filter(None, [pace, sealed])),
     )
 
 
@@ -348,8 +401,14 @@ class _Steps:
             there = await tagging.remote.list_tags()
         except PackageError as error:
             return {each.tag.name: pending_announcement(each.tag.name, error) for each in wanted}
-        made, silent = await build_drafts(plan, wanted, tagging, self._assets(), there)
-        return silent | await announce(made, forge, tell=self._say)
+        material = replace(
+            self._assets(),
+            extra_files=self._step.extra_files,
+            repository=forge.repository.rpartition("/")[2],
+        )
+        made, silent = await build_drafts(plan, wanted, tagging, material, there)
+        latest = tagging.config.announcing.latest
+        return silent | await announce(made, forge, latest, tell=self._say)
 
     def finish(self) -> tuple[Result, ...]:
         """The results at the end; what a stopped run did not reach stays pending."""

@@ -7,7 +7,7 @@ import hashlib
 import re
 from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -17,10 +17,10 @@ from releasekit.announce.notes import existing_commit, join_notes, write_notes
 from releasekit.announce.tag_names import is_shared, previous_tag
 from releasekit.announce.tags import commit_of_version
 from releasekit.announced import Announcement, Status
-from releasekit.attested import RELEASE_STATEMENT
+from releasekit.attested import ATTACHED_STATEMENT, RELEASE_STATEMENT
 from releasekit.errors import Denied, PackageError, Rejected, Transient
 from releasekit.fields import replace
-from releasekit.git.tag_forms import tag_name
+from releasekit.git.tag_forms import tag_name, template_values
 from releasekit.host import durable
 from releasekit.http.client import retry
 from releasekit.plan.decision import is_clean
@@ -29,19 +29,20 @@ from releasekit.text.escape import visible
 from releasekit.text.version_order import is_stable, version_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from releasekit.announce.forge import Forge, ForgeRelease
     from releasekit.announce.tags import Tagging
     from releasekit.announced import Tag
     from releasekit.attested import ReleaseStatement
+    from releasekit.config.tag_options import Latest
     from releasekit.git.remote import RemoteTag
-    from releasekit.model import Package, PackageId, Plan, Published, Result
+    from releasekit.model import Artifact, Package, PackageId, Plan, Published, Result
 
 
-_CHECKSUMS: Final = "checksums.txt"
+CHECKSUMS: Final = "checksums.txt"
 _MAX_STATEMENT_BYTES: Final = 64 * 1024 * 1024
-_PAGE: Final = "report.html"
+PAGE: Final = "report.html"
 # How `cksum --check` and `shasum --check` know them, in the form that BSD has for several kinds.
 # https://www.gnu.org/software/coreutils/manual/html_node/cksum-general-options.html
 _KINDS: Final = {"sha1": "SHA1", "sha256": "SHA256", "sha384": "SHA384", "sha512": "SHA512"}
@@ -52,12 +53,15 @@ _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._+-]+")
 
 class Assets(Struct, frozen=True):
     """What a release may hold besides its notes: the files that the registries show, the signed
-    release statement, and the report page of the run.
+    release statement, the report page of the run, and by tag extra files. `repository` is the name
+    of the project.
     """
 
     published: Mapping[PackageId, Published]
     statement: ReleaseStatement | None
     page: Callable[[], bytes]
+    extra_files: Mapping[str, Sequence[Artifact]] = {}
+    repository: str = ""
 
 
 class TaggedRelease(Struct, frozen=True):
@@ -128,6 +132,7 @@ class _DraftBuilder(Struct, frozen=True):
             version=packages[0].version,
             object=tag.object,
             assets=await asyncio.to_thread(self._assets, subject),
+            packages=frozenset(each.id for each in packages),
         )
 
     async def _commit(self, subject: TaggedRelease) -> str:
@@ -167,29 +172,44 @@ class _DraftBuilder(Struct, frozen=True):
     def _assets(self, subject: TaggedRelease) -> tuple[Upload, ...]:
         """The assets that are asked for and available; blocks."""
         wanted, material = self.tagging.config.announcing.assets, self.material
+        extra = [*map(_upload_file, material.extra_files.get(subject.tag.name, ()))]
         found: list[Upload] = []
-        if "checksums" in wanted and (text := list_checksums(subject.results, material.published)):
-            found.append(_make_upload(_CHECKSUMS, text.encode()))
+        if "checksums" in wanted:
+            text = list_checksums(subject.results, material.published)
+            text += "".join(f"SHA256 ({each.name}) = {each.sha256}\n" for each in extra)
+            found += [_make_upload(CHECKSUMS, text.encode())] if text else []
         if "files" in wanted:
             found += [
-                Upload(
-                    name=_UNSAFE.sub(".", file.filename).strip("."),
-                    content=file,
-                    sha256=file.sha256,
-                    size=file.size,
-                )
+                _upload_file(file)
                 for result in subject.results
                 for file in result.artifacts
                 if durable.is_file(file.path)
             ]
-        if "provenance" in wanted and material.statement is not None:
-            found += _statement_upload(material.statement)
+        found += extra
+        # It tells of what was built from the commit of this run.
+        is_built = any(each.artifacts for each in subject.results)
+        if "provenance" in wanted and material.statement is not None and is_built:
+            config, first = self.tagging.config, subject.results[0].package
+            name = template_values(first, config.root)["component"]
+            if is_shared(config.tagging.name):
+                name = material.repository
+            name = name_asset(f"{name}-{first.version}{ATTACHED_STATEMENT}")
+            found += _statement_upload(material.statement, name)
         if self.page:
-            found.append(_make_upload(_PAGE, self.page, by_name=True))
+            found.append(_make_upload(PAGE, self.page, by_name=True))
         return with_unique_names(found)
 
 
-def _statement_upload(statement: ReleaseStatement) -> Iterator[Upload]:
+def name_asset(name: str) -> str:
+    """What a file is called on the page of a release."""
+    return _UNSAFE.sub(".", name).strip(".")
+
+
+def _upload_file(file: Artifact) -> Upload:
+    return Upload(name=name_asset(file.filename), content=file, sha256=file.sha256, size=file.size)
+
+
+def _statement_upload(statement: ReleaseStatement, name: str) -> Iterator[Upload]:
     """The statement if the file still holds exactly what this run signed."""
     if not statement.attestations:
         return
@@ -197,7 +217,8 @@ def _statement_upload(statement: ReleaseStatement) -> Iterator[Upload]:
     *lines, end = content.split(b"\n")
     there = [hashlib.sha256(line).hexdigest() for line in lines]
     if not end and there == [each.sha256 for each in statement.attestations]:
-        yield _make_upload(RELEASE_STATEMENT, content, by_name=True)
+        made = _make_upload(name, content, by_name=True)
+        yield replace(made, formerly=RELEASE_STATEMENT)
 
 
 def with_unique_names(uploads: Sequence[Upload]) -> tuple[Upload, ...]:
@@ -264,53 +285,99 @@ def with_announcements(
     return tuple(found)
 
 
-# At the end of a body, where it survives edits of the text.
-_MARKER: Final = re.compile(r"<!-- releasekit: [^\s<>]+ sha256:[0-9a-f]{64} -->\s*\Z")
+# At the end of a body, unless somebody adds to that. It says "draft" until the release is whole,
+# and "left" where others publish it.
+_MARKER: Final = re.compile(
+    r"<!-- releasekit(?P<state>| draft| left): (?P<of>[^\s<>]+) sha256:[0-9a-f]{64} -->"
+)
+_SAFE: Final = "/@+."
 _VERSION_AT: Final = re.compile(r"(?:^|[-/@_]|(?<=[a-z])(?=\d))v?(\d+(?:\.\d+)+.*)\Z")
 
 
 def with_marker(draft: Draft) -> Draft:
-    """`draft` with the marker by which the next run recognizes the release."""
+    """`draft` with the marker by which the next run recognizes a release that is not whole."""
     sha256 = hashlib.sha256(draft.body.encode()).hexdigest()
-    name = draft.object or quote(draft.tag, safe="/@+.")
-    body = f"{draft.body.rstrip()}\n\n<!-- releasekit: {name} sha256:{sha256} -->\n"
+    name = draft.object or quote(draft.tag, safe=_SAFE)
+    body = f"{draft.body.rstrip()}\n\n<!-- releasekit draft: {name} sha256:{sha256} -->\n"
     return replace(draft, body=body)
 
 
-def announcement_of(tag: str, releases: Sequence[ForgeRelease]) -> Announcement:
-    """What the forge has for a tag: a published release first, then a draft of ours."""
+def write_state(body: str, state: Literal["", "left"]) -> str:
+    """`body` with a marker that says so."""
+    marker = _find_marker(body)
+    if marker is None:
+        return body
+    start, end = marker.span("state")
+    return f"{body[:start]}{state and ' '}{state}{body[end:]}"
+
+
+def read_state(body: str, names: Collection[str] = ()) -> str | None:
+    """What the marker says; None where there is none, and so the release is not ours, and where it
+    is that of another tag than one of these `names`, or objects, if any are given.
+    """
+    marker = _find_marker(body)
+    if marker is None or (names and marker["of"] not in names):
+        return None
+    return marker["state"].strip()
+
+
+def _find_marker(body: str) -> re.Match[str] | None:
+    """The last one: what is told of commits may look like one."""
+    return next(reversed([*_MARKER.finditer(body)]), None)
+
+
+def announcement_of(
+    tag: str, tag_object: str, releases: Sequence[ForgeRelease], draft_hint: str = ""
+) -> Announcement:
+    """What the forge has for a tag: a published release first, then a draft of ours, which is left
+    to others where it is whole and a `draft_hint` tells them how to publish it.
+    """
     release = _release_of(tag, releases)
-    if release is None or (release.draft and is_ours(release)):
+    if release is None:
         return Announcement(tag=tag, status=Status.WANTED)
-    if is_ours(release):
+    names = {tag_object, quote(tag, safe=_SAFE)} if tag_object else ()
+    state = read_state(release.body, names)
+    if release.draft and state is not None:
+        if draft_hint and state == "left":
+            note = "an earlier run has made it"
+            return replace(_left_as_draft(release, draft_hint), note=note)
+        return Announcement(tag=tag, status=Status.WANTED)
+    if state is not None and state != "draft":
         return Announcement(tag=tag, status=Status.EXISTING, url=release.url)
     kind = "a draft" if release.draft else "a release"
-    return Announcement(
-        tag=tag,
-        status=Status.FOREIGN,
-        url=release.url,
-        note=f"{kind} of the tag {tag} is there that ReleaseKit has not made; it is left as it is",
-        hint="Nothing has to be done. If you delete it, the next run creates another one.",
-    )
+    note = f"{kind} of the tag {tag} is there that ReleaseKit has not made; it is left as it is"
+    hint = "Nothing has to be done. If you delete it, the next run creates another one."
+    if state:
+        note = f"somebody has published the release of {tag} before all its files were there"
+        hint = "Nothing is added to it. Add what is missing; where it can, delete it and run again."
+    return Announcement(tag=tag, status=Status.FOREIGN, url=release.url, note=note, hint=hint)
 
 
-def is_ours(release: ForgeRelease) -> bool:
-    return _MARKER.search(release.body[-1_000:]) is not None
+def _left_as_draft(release: ForgeRelease, hint: str) -> Announcement:
+    return Announcement(tag=release.tag, status=Status.DRAFT, url=release.url, hint=hint)
 
 
 def _release_of(tag: str, releases: Sequence[ForgeRelease]) -> ForgeRelease | None:
     """The first of this tag: a forge may have several drafts of one tag."""
     same = [each for each in releases if each.tag == tag]
-    return min(same, key=lambda each: (each.draft, not is_ours(each), each.id), default=None)
+    return min(
+        same, key=lambda each: (each.draft, read_state(each.body) is None, each.id), default=None
+    )
 
 
 async def announce(
-    drafts: Sequence[Draft], forge: Forge, *, tell: Callable[[str], None]
+    drafts: Sequence[Draft],
+    forge: Forge,
+    latest: Latest,
+    *,
+    tell: Callable[[str], None],
 ) -> dict[str, Announcement]:
     """What became of each, by tag. Failures stay pending; nothing is raised for them."""
     done: dict[str, Announcement] = {}
     try:
-        announcing = _Announcer(forge, await forge.releases(), await _find_latest(drafts, forge))
+        releases = await forge.releases()
+        tag = await _find_latest(drafts, releases, forge, latest)
+        announcing = _Announcer(forge, releases, tag)
     except PackageError as error:
         return {each.tag: pending_announcement(each.tag, error) for each in drafts}
     denied: PackageError | None = None
@@ -328,18 +395,39 @@ async def announce(
             denied = error if limited or isinstance(error, Denied) else None
             done[draft.tag] = pending_announcement(draft.tag, error)
         status = done[draft.tag].status
-        tell(f"{'announced' if status.done else status.value} {draft.tag}")
+        words = "left as a draft:" if status is Status.DRAFT else "announced"
+        tell(f"{words if status.done else status.value} {draft.tag}")
     return done
 
 
-async def _find_latest(drafts: Sequence[Draft], forge: Forge) -> str:
-    """The tag to mark as latest; empty where an existing release is later than all drafts."""
-    stable = [each for each in drafts if not each.prerelease and is_stable(each.version)]
-    if not stable:
+async def _find_latest(
+    drafts: Sequence[Draft], releases: Sequence[ForgeRelease], forge: Forge, chosen: Latest
+) -> str:
+    """The tag to mark as latest; empty where a release that is there is later than all drafts, or
+    that is not decided here.
+    """
+    stable = [
+        each
+        for each in drafts
+        if not each.prerelease
+        and is_stable(each.version)
+        and (chosen == "highest" or chosen in each.packages)
+    ]
+    if not stable or forge.draft_hint:
         return ""
     highest = max(stable, key=lambda each: version_key(each.version))
-    there = _VERSION_AT.search(await forge.latest())
-    return "" if there and version_key(there[1]) > version_key(highest.version) else highest.tag
+    if chosen == "highest":
+        there = _VERSION_AT.search(await forge.latest())
+        known = [there[1]] if there else []
+    else:
+        before, _, after = highest.tag.partition(highest.version.removeprefix("v"))
+        tags = [each.tag for each in releases if not (each.draft or each.prerelease)]
+        same = [each for each in tags if each.startswith(before) and each.endswith(after)]
+        known = [each[len(before) : len(each) - len(after)] for each in same]
+    own = version_key(highest.version)
+    stable_ones = [each for each in known if _VERSION_AT.match(each) and is_stable(each)]
+    is_later = any(version_key(each) > own for each in stable_ones)
+    return "" if is_later else highest.tag
 
 
 class _Announcer(Struct):
@@ -355,7 +443,7 @@ class _Announcer(Struct):
         try:
             if releases is None:
                 releases = await self.forge.releases()
-            found = announcement_of(draft.tag, releases)
+            found = announcement_of(draft.tag, draft.object, releases, self.forge.draft_hint)
             if found.status is Status.WANTED:
                 found = await self._make(draft, _release_of(draft.tag, releases))
         except Transient as error:
@@ -372,7 +460,7 @@ class _Announcer(Struct):
             release = await self.forge.create(draft)
         there = {each.name: each for each in release.assets}
         for upload in draft.assets:
-            asset = there.get(upload.name)
+            asset = there.get(upload.name) or there.get(upload.formerly)
             if asset is not None and not asset.finished:
                 await self.forge.drop_unfinished(release, asset)
                 asset = None
@@ -387,5 +475,10 @@ class _Announcer(Struct):
                     hint="Delete that draft; the next run makes it again.",
                     problem=Problem.OTHER_BYTES,
                 )
-        published = await self.forge.publish(release, latest=draft.tag == self.latest)
+        state: Literal["", "left"] = "left" if self.forge.draft_hint else ""
+        release = replace(release, body=write_state(release.body, state))
+        is_latest = draft.tag == self.latest
+        published = await self.forge.publish(release, latest=is_latest)
+        if self.forge.draft_hint:
+            return _left_as_draft(published, self.forge.draft_hint)
         return Announcement(tag=draft.tag, status=Status.CREATED, url=published.url)

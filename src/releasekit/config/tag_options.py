@@ -5,11 +5,16 @@ registries.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Final, Literal
 
 from releasekit.config import tables
 from releasekit.config.tables import Option, OptionTable
+from releasekit.model import PackageId
 
+# Patterns of the only release, or those of packages by their names.
+ExtraFiles = tuple[str, ...] | Mapping[str, tuple[str, ...]]
+Latest = PackageId | Literal["highest", "none"]
 FIELDS: Final = ("name", "component", "version", "ecosystem", "directory")
 ASSETS: Final = ("checksums", "files", "provenance", "report")
 _FIELD: Final = re.compile(r"\{([^{}]*)\}")
@@ -31,6 +36,35 @@ def _name(key: str, value: object) -> str:
             f'A tag is that of a version, so write {{version}} into it: {key} = "v{{version}}".'
         )
     return name
+
+
+def _extra_files(key: str, value: object) -> ExtraFiles:
+    example = f'{key} = {{ "npm:@acme/app" = ["build/app-*.tar.gz"] }}'
+    if not isinstance(value, dict):
+        return _patterns(key, value, example)
+    for owner in value:
+        if not PackageId.parse(owner).name:
+            raise ValueError(f"{owner!r} is no package: {example}.")
+    return {owner: _patterns(key, patterns, example) for owner, patterns in value.items()}
+
+
+def _patterns(key: str, value: object, example: str) -> tuple[str, ...]:
+    patterns = tables.strings(key, value)
+    for pattern in patterns:
+        if "\\" in pattern or pattern.startswith("/") or ".." in pattern.split("/"):
+            raise ValueError(f'Write paths relative to the root, without "..": {example}.')
+    return patterns
+
+
+def _latest(key: str, value: object) -> Latest:
+    match tables.string(key, value):
+        case "highest" | "none" as word:
+            return word
+        case text:
+            package = PackageId.parse(text)
+            if not package.ecosystem or not package.name:
+                raise ValueError(f'Write "highest", "none" or a package: {key} = "npm:@acme/app".')
+            return package
 
 
 def _at_a_time(key: str, value: object) -> int:
@@ -76,4 +110,23 @@ class AnnounceOptions(OptionTable, frozen=True, kw_only=True):
     assets: Annotated[
         tuple[str, ...],
         Option("What releases hold: any of `checksums`, `files`, `provenance`, `report`.", _assets),
-    ] = ("checksums",)
+    ] = ("checksums", "provenance")
+    extra_files: Annotated[
+        ExtraFiles,
+        Option(
+            "Files of your own for releases, as patterns below the root: a list for the only "
+            'release, or lists by package: `{ "npm:@acme/app" = ["build/app-*.tar.gz"] }`.',
+            _extra_files,
+        ),
+    ] = ()
+    draft: Annotated[
+        bool, Option("Leave releases as drafts, for a later job to add to and to publish.")
+    ] = False
+    latest: Annotated[
+        Latest,
+        Option(
+            "What becomes the latest release: the `highest` stable version, that of a package, "
+            "such as `npm:@acme/app`, or `none`.",
+            _latest,
+        ),
+    ] = "highest"

@@ -19,7 +19,7 @@ from packaging.utils import (
     parse_wheel_filename,
 )
 
-from releasekit.attested import RELEASE_STATEMENT
+from releasekit.attested import ATTACHED_STATEMENT, RELEASE_STATEMENT
 from releasekit.errors import ConfigError, PathError
 from releasekit.host import durable
 from releasekit.host.ci import PULL_REQUEST_EVENTS
@@ -445,6 +445,9 @@ MAX_FILES: Final = 20_000
 _SUMS: Final = re.compile(r"(?:sha256sums?|checksums?)(?:\.txt)?", re.IGNORECASE)
 # https://www.gnu.org/software/coreutils/manual/html_node/md5sum-invocation.html
 _SUM: Final = re.compile(r"(?P<digest>[0-9A-Fa-f]{64})[ \t]+\*?(?:\./)?(?P<name>.+)")
+# In the form that BSD has for several kinds, which releases have.
+# https://www.gnu.org/software/coreutils/manual/html_node/cksum-general-options.html
+_TAGGED_SUM: Final = re.compile(r"(?P<kind>[A-Z0-9]+) \((?P<name>.+)\) = (?P<digest>[0-9a-f]+)")
 _MAX_SUMS_BYTES: Final = 4 * 1024 * 1024
 
 
@@ -464,7 +467,11 @@ class LocalFolder(Struct, frozen=True):
     def read(cls, root: Path) -> LocalFolder:
         """Blocks. Raises ConfigError for one without files, and for what cannot be read."""
         everything = sorted(_list_below(root))
-        statements = tuple(path for path in everything if path.name == RELEASE_STATEMENT)
+        statements = tuple(
+            path
+            for path in everything
+            if path.name == RELEASE_STATEMENT or path.name.endswith(ATTACHED_STATEMENT)
+        )
         sums = [path for path in everything if path.parent == root and _SUMS.fullmatch(path.name)]
         # What has such a name, and lies beside no file, is looked at like any other.
         plain = [path for path in everything if not path.name.endswith(SUFFIXES)]
@@ -561,6 +568,9 @@ def _read_sums(path: Path) -> dict[str, str]:
     for number, line in enumerate(text.splitlines(), start=1):
         if match := _SUM.fullmatch(line.strip()):
             found[match["name"]] = match["digest"].lower()
+        elif match := _TAGGED_SUM.fullmatch(line.strip()):
+            if match["kind"] == "SHA256":
+                found[match["name"]] = match["digest"]
         elif line.strip() and not line.startswith("#"):
             raise PathError(
                 f"{path}: line {number} is not a sha256 and a filename; write it with "

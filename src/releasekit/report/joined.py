@@ -39,7 +39,10 @@ _OUTCOMES: Final = (
 )
 
 # Of two jobs that looked at a tag or a release, the later one saw more.
-_STATUSES: Final = (Status.CREATED, Status.EXISTING, Status.FOREIGN, Status.PENDING, Status.WANTED)
+_STATUSES: Final = (
+    *(Status.CREATED, Status.EXISTING, Status.DRAFT),
+    *(Status.FOREIGN, Status.PENDING, Status.WANTED),
+)
 _Followed = TypeVar("_Followed", Tag, Announcement)
 
 

@@ -82,6 +82,9 @@ def _outputs(view: View, *, brief: bool) -> dict[str, str]:
             )
             for outcome in _LISTED
         },
+        "packages-there": _json(
+            [_package_row(each, brief=brief) for each in report.results if each.outcome.done]
+        ),
         "checksums": checksums(report),
         "attestations": _attestations(report),
         "tags": _created_rows(report, releases=False, brief=brief),
@@ -134,18 +137,21 @@ def _attestations(report: Report) -> str:
 
 
 def _created_rows(report: Report, *, releases: bool, brief: bool) -> str:
-    """One for each package that this run has made a tag, or a release, for; packages may share a
-    release.
+    """One for each package that this run has made a tag, or a release, for, or whose release is
+    left as a draft of this commit; packages may share a release.
     """
     rows = []
     for result in report.results:
         followed = result.announcement if releases else result.tag
-        if followed is None or followed.status is not Status.CREATED:
+        if followed is None or followed.status not in {Status.CREATED, Status.DRAFT}:
+            continue
+        commit = result.tag.commit if result.tag is not None else ""
+        is_earlier = followed.status is Status.DRAFT and followed.note
+        if is_earlier and commit != report.commit.partition("+")[0]:
             continue
         name = followed.name if isinstance(followed, Tag) else followed.tag
         row = {"package": str(result.package.id), "version": result.package.version, "tag": name}
         if not brief:
-            commit = result.tag.commit if result.tag is not None else ""
             row |= {"commit": commit, "url": followed.url}
         rows.append(row)
     return _json(rows)
@@ -184,7 +190,7 @@ def _created_releases(report: Report) -> dict[str, str]:
     return {
         each.tag: each.url
         for each in (result.announcement for result in report.results)
-        if each is not None and each.status is Status.CREATED
+        if each is not None and each.status in {Status.CREATED, Status.DRAFT}
     }
 
 

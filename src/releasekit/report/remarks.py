@@ -36,6 +36,7 @@ _ORDER: Final = (
     ("tag", Status.PENDING),
     ("release", Status.PENDING),
     ("release", Status.FOREIGN),
+    ("release", Status.DRAFT),
 )
 
 
@@ -54,8 +55,10 @@ class Lack(Struct, frozen=True, kw_only=True):
 
     @property
     def is_wrong(self) -> bool:
-        """False for a release that somebody else created: users can read what changed."""
-        return not (self.what == "release" and self.status is Status.FOREIGN)
+        """False for a release that somebody else created, since users can read what changed, and
+        for one that is left to somebody else.
+        """
+        return self.what == "tag" or self.status is Status.PENDING
 
     @property
     def words(self) -> str:
@@ -111,7 +114,10 @@ def _name(each: Tag | Announcement) -> str:
 
 
 def _count(count: int, what: str, status: Status) -> str:
-    return f"1 {what} is {status}" if count == 1 else f"{count} {what}s are {status}"
+    is_draft = status is Status.DRAFT
+    if count == 1:
+        return f"1 {what} is {'left as a draft' if is_draft else status}"
+    return f"{count} {what}s are {'left as drafts' if is_draft else status}"
 
 
 def headline_words(followed: Followed) -> list[str]:
@@ -123,6 +129,7 @@ def headline_words(followed: Followed) -> list[str]:
         for status, is_tag, word in (
             (Status.CREATED, True, "tagged"),
             (Status.CREATED, False, "announced"),
+            (Status.DRAFT, False, "left as drafts"),
             (Status.WANTED, True, "to tag"),
             (Status.WANTED, False, "to announce"),
         )

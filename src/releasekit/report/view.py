@@ -135,7 +135,11 @@ class View:
         if verdict in {"success", "staged", "noop"} and lack_words(self.lacks):
             return "partial"
         made = any(
-            followed is not None and followed.status is Status.CREATED
+            followed is not None
+            and (
+                followed.status is Status.CREATED
+                or (followed.status is Status.DRAFT and not followed.note)
+            )
             for result in self.report.results
             for followed in (result.tag, result.announcement)
         )

@@ -71,6 +71,7 @@ def followed(root: Path, *, before: bool = False, dry_run: bool = False) -> tupl
             Tagging(cast("Remote", remote), cast("Commits", None), config, NO_PAGES),
             cast("Forge", None),
             replace(fakes.services(config, None), retries=RetryPolicy(max_retries=0)),
+            {},
         )
         outcome = Outcome.WOULD_PUBLISH if dry_run else Outcome.PUBLISHED
         (result,) = await following.run(
@@ -152,6 +153,8 @@ def test_how_long_github_takes_for_all_releases_is_said(
 
 class Empty:
     """A forge without releases."""
+
+    draft_hint = ""
 
     async def releases(self) -> tuple[ForgeRelease, ...]:
         return ()

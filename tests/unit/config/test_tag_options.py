@@ -32,7 +32,9 @@ def test_nothing_is_tagged_or_announced_unless_somebody_asks(tmp_path: Path) -> 
     assert not config.tag
     assert not config.announce
     assert config.tagging == TagOptions(name="{name}-v{version}", remote="origin", at_a_time=0)
-    assert config.announcing == AnnounceOptions(releases="changed", assets=("checksums",))
+    assert config.announcing == AnnounceOptions(
+        releases="changed", assets=("checksums", "provenance")
+    )
 
 
 def test_inputs_and_tables_reach_the_run(tmp_path: Path) -> None:
@@ -133,5 +135,7 @@ def test_the_page_explains_every_key_and_shows_what_is_accepted(tmp_path: Path) 
     for kind in (TagOptions, AnnounceOptions):
         for key in kind.option_keys():
             assert f"\n{key} = " in page, key
-    (block,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
-    assert loaded(tmp_path, block) == loaded(tmp_path)
+    defaults, *others = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    assert loaded(tmp_path, defaults) == loaded(tmp_path)
+    for block in others:
+        assert loaded(tmp_path, block) != loaded(tmp_path)

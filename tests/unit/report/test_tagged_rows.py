@@ -45,6 +45,14 @@ PUBLISHED, THERE, STAGED = Outcome.PUBLISHED, Outcome.ALREADY_PUBLISHED, Outcome
 MADE, OWED, FOREIGN = Status.CREATED, Status.PENDING, Status.FOREIGN
 
 
+@pytest.mark.parametrize("status", Status)
+def test_every_status_can_be_joined(status: Status) -> None:
+    """R18: with that of another job."""
+    told = replace(result(), announcement=announcement(status=status))
+    (found,) = join([report(told), report(told, run_id="r2")]).results
+    assert found.announcement == told.announcement
+
+
 def test_the_schema_knows_every_status() -> None:
     assert SCHEMA["$defs"]["status"]["enum"] == [each.value for each in Status]
 
