@@ -1,9 +1,5 @@
 """Runs of the real program that take a tenth of a second: forks of a process that has imported
-everything, and that waits for whatever a run leaves behind.
-
-    python forks.py DESCRIPTOR
-
-It reads pickled `Order`s from its standard input, and answers each with an `End` on DESCRIPTOR.
+everything, and that waits for whatever a run leaves behind. It answers each `Order` with an `End`.
 """
 
 from __future__ import annotations
@@ -15,16 +11,16 @@ import os
 import pickle
 import pkgutil
 import signal
-import subprocess
 import sys
 import traceback
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 import releasekit
 from harness.calls import call_first
+from harness.forking import ForkServer
 from releasekit import fields
 from releasekit.__main__ import main
 
@@ -61,30 +57,11 @@ class End:
     status: int
 
 
-@dataclass
-class Forks:
-    """The process that forks, for as long as the context is open."""
+class Forks(ForkServer):
+    """The process that forks."""
 
-    _process: subprocess.Popen[bytes] = field(init=False)
-    _answers: Any = field(init=False)
-
-    def __enter__(self) -> Self:
-        read, write = os.pipe()
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "crash.forks", str(write)],
-            stdin=subprocess.PIPE,
-            pass_fds=[write],
-            env={**os.environ, "PYTHONPATH": f"{_TESTS.parent / 'src'}{os.pathsep}{_TESTS}"},
-        )
-        os.close(write)
-        self._answers = os.fdopen(read, "rb")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        assert self._process.stdin
-        self._process.stdin.close()
-        self._process.wait()
-        self._answers.close()
+    def __init__(self) -> None:
+        super().__init__("crash.forks")
 
     def run(self, order: Order) -> int:
         """The status, once nothing of the run is left."""
@@ -92,17 +69,13 @@ class Forks:
         return self.end()
 
     def begin(self, order: Order) -> None:
-        assert self._process.stdin
-        pickle.dump(order, self._process.stdin)
-        self._process.stdin.flush()
+        self.send(order)
 
     def end(self) -> int:
-        end = pickle.load(self._answers)
-        assert isinstance(end, End)
-        return end.status
+        return self.receive(End).status
 
 
-def _serve(descriptor: int) -> None:
+def serve(descriptor: int) -> None:
     answers = os.fdopen(descriptor, "wb")
     ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
     for module in pkgutil.walk_packages(releasekit.__path__, "releasekit."):
@@ -122,9 +95,7 @@ def _serve(descriptor: int) -> None:
         with contextlib.suppress(ChildProcessError):
             while True:
                 os.wait()
-        # The class as whoever reads it knows it: this module is `__main__` here.
-        end = importlib.import_module("crash.forks").End
-        pickle.dump(end(os.waitstatus_to_exitcode(status)), answers)
+        pickle.dump(End(os.waitstatus_to_exitcode(status)), answers)
         answers.flush()
 
 
@@ -177,7 +148,3 @@ def _watch(where: str, order: Order, counts: Counter[str]) -> None:
             os.kill(os.getpid(), order.number)
 
     call_first(where, count)
-
-
-if __name__ == "__main__":
-    _serve(int(sys.argv[1]))

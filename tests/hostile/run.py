@@ -8,15 +8,13 @@ import contextlib
 import hashlib
 import json
 import os
-import pickle
 import stat
-import subprocess
-import sys
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
+from harness.forking import ForkServer
 from hostile.case import Fifo, Folder, Link, Sparse, environment_of
 from hostile.template import Answer, Request
 from outside import make_outside
@@ -69,37 +67,16 @@ class Ended:
         return f"{self.out}\n{self.err}"
 
 
-class Template:
+class Template(ForkServer):
     """The process that forks; one serves a whole session of tests."""
 
     def __init__(self) -> None:
-        read, write = os.pipe()
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", f"from hostile.template import serve; serve({write})"],
-            stdin=subprocess.PIPE,
-            pass_fds=[write],
-            env={**os.environ, "PYTHONPATH": f"{_TESTS.parent / 'src'}{os.pathsep}{_TESTS}"},
-        )
-        os.close(write)
-        self._answers = os.fdopen(read, "rb")
-        self.slowness: float = pickle.load(self._answers)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        assert self._process.stdin
-        self._process.stdin.close()
-        self._process.wait()
-        self._answers.close()
+        super().__init__("hostile.template")
+        self.slowness = self.receive(float)
 
     def ask(self, request: Request) -> Answer:
-        assert self._process.stdin
-        pickle.dump(request, self._process.stdin)
-        self._process.stdin.flush()
-        answer = pickle.load(self._answers)
-        assert isinstance(answer, Answer)
-        return answer
+        self.send(request)
+        return self.receive(Answer)
 
 
 @contextlib.contextmanager
