@@ -56,6 +56,11 @@ class Announcement(Struct, frozen=True, kw_only=True):
     problem: Problem | None = None
 
 
+def is_made(each: Tag | Announcement) -> bool:
+    """Whether this run has made it; of a draft that an earlier one has left, a note says so."""
+    return each.status is Status.CREATED or (each.status is Status.DRAFT and not each.note)
+
+
 class ForgePullRequest(Struct, frozen=True, kw_only=True):
     """`is_behind` where rules want what its base branch has by now."""
 

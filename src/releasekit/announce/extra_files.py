@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from releasekit.announce.tags import Tagging
     from releasekit.config.tag_options import ExtraFiles
     from releasekit.ecosystems.interface import Target
+    from releasekit.git.commits import Commits
     from releasekit.model import Artifact, Plan, PlannedPackage
 
 # Of a file, too. With our own, of a release. https://docs.github.com/en/repositories/releasing-projects-on-github/about-releases#storage-and-bandwidth-quotas
@@ -38,28 +39,22 @@ async def plan_extra_files(
     """`plan`, and by tag the files of releases that are to be made. One is pending where its tag is
     on another commit, as what is here was not made from that. Raises ConfigError.
     """
-    config = tagging.config
-    patterns, head = config.announcing.extra_files, plan.commit.partition("+")[0]
+    config, patterns = tagging.config, tagging.config.announcing.extra_files
+    if not patterns:
+        return plan, {}
     packages: list[PlannedPackage] = []
     for each in plan.packages:
-        own = patterns if isinstance(patterns, tuple) else patterns.get(str(each.package.id), ())
-        told, tag = each.announcement, each.tag
-        if own and tag and told and told.status is Status.WANTED and tag.commit not in {"", head}:
+        has_files = isinstance(patterns, tuple) or patterns.get(str(each.package.id))
+        is_wanted = each.announcement and each.announcement.status is Status.WANTED
+        if has_files and is_wanted and each.tag:
             versioning = targets[each.package.id.ecosystem].versioning
             is_own = versioning.find_registry_tag(each.package) is not None
-            there = await tagging.commits.find_existing([tag.commit])
-            # A registry may tag a commit of its own on top of this one.
-            if not (is_own and there and head in await _list_parents(tagging, tag.commit)):
-                error = PackageError(
-                    f"its extra files would be those of another commit, {head[:12]}",
-                    hint="Run the job of its tag again, or make the release by hand."
-                    if there
-                    else "Whether they are cannot be told without the commit of its tag: check out "
-                    "with `fetch-depth: 0`, at GitLab with `GIT_DEPTH: 0`.",
-                    problem=Problem.NOT_ANNOUNCED,
-                )
-                told = pending_announcement(tag.name, error)
-        packages.append(replace(each, announcement=told))
+            head = plan.commit.partition("+")[0]
+            if error := await _find_obstacle(each.tag.commit, head, tagging.commits, is_own=is_own):
+                pending = pending_announcement(each.tag.name, error)
+                packages.append(replace(each, announcement=pending))
+                continue
+        packages.append(each)
     announced = [each.announcement for each in packages if each.announcement]
     owed = {each.tag for each in announced if each.status is Status.PENDING}
     wanted = {each.tag for each in announced if each.status is Status.WANTED} - owed
@@ -75,8 +70,28 @@ async def plan_extra_files(
         return replace(plan, notes=(*plan.notes, refused)), {}
 
 
-async def _list_parents(tagging: Tagging, commit: str) -> list[str]:
-    return (await tagging.commits.list_parents("--max-count=1", commit))[commit]
+async def _find_obstacle(
+    commit: str, head: str, commits: Commits, *, is_own: bool
+) -> PackageError | None:
+    """Why what is here, at `head`, may not belong to a tag on `commit`; None where it does, and
+    where `commit` is empty. A tag that `is_own` is made by its registry.
+    """
+    if commit in {"", head}:
+        return None
+    hint = "Run the job of its tag again, or make the release by hand."
+    if commit not in await commits.find_existing([commit]):
+        hint = (
+            "Whether they are cannot be told without the commit of its tag: check out with "
+            "`fetch-depth: 0`, at GitLab with `GIT_DEPTH: 0`."
+        )
+    # A registry may tag a commit of its own on top of this one.
+    elif is_own and head in (await commits.list_parents("--max-count=1", commit))[commit]:
+        return None
+    return PackageError(
+        f"its extra files would be those of another commit, {head[:12]}",
+        hint=hint,
+        problem=Problem.NOT_ANNOUNCED,
+    )
 
 
 def find_extra_files(

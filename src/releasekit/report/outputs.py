@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Final, Literal
 
-from releasekit.announced import Status, Tag
+from releasekit.announced import Status, Tag, is_made
 from releasekit.host.ci import is_linked
 from releasekit.model import Action, Outcome
 from releasekit.problems import mark
@@ -146,8 +146,7 @@ def _created_rows(report: Report, *, releases: bool, brief: bool) -> str:
         if followed is None or followed.status not in {Status.CREATED, Status.DRAFT}:
             continue
         commit = result.tag.commit if result.tag is not None else ""
-        is_earlier = followed.status is Status.DRAFT and followed.note
-        if is_earlier and commit != report.commit.partition("+")[0]:
+        if not is_made(followed) and commit != report.commit.partition("+")[0]:
             continue
         name = followed.name if isinstance(followed, Tag) else followed.tag
         row = {"package": str(result.package.id), "version": result.package.version, "tag": name}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from msgspec import Struct
 
-from releasekit.announced import Status
+from releasekit.announced import is_made
 from releasekit.graph import reachable
 from releasekit.model import Outcome
 from releasekit.report.marks import OUTCOMES
@@ -135,11 +135,7 @@ class View:
         if verdict in {"success", "staged", "noop"} and lack_words(self.lacks):
             return "partial"
         made = any(
-            followed is not None
-            and (
-                followed.status is Status.CREATED
-                or (followed.status is Status.DRAFT and not followed.note)
-            )
+            followed is not None and is_made(followed)
             for result in self.report.results
             for followed in (result.tag, result.announcement)
         )
