@@ -90,15 +90,25 @@ class ForgeHandler(Handler):
         """What is said to those who may not push."""
         return None
 
+    def log_in(self, account: tuple[str, str]) -> bool:
+        """Whether git may, with this user and password."""
+        return account == self.account
+
     def _git(self, headers: dict[str, str], body: bytes) -> Response:
-        user, _ = self.account
-        account = base64.b64encode(":".join(self.account).encode()).decode()
-        if headers.get("authorization") != f"Basic {account}":
+        account = read_account(headers)
+        if not self.log_in(account):
             return 401, [("WWW-Authenticate", f'Basic realm="{self.realm}"')], b""
         if "receive-pack" in self.path and (refused := self.refuse_push()) is not None:
             return 403, [("Content-Type", "text/plain")], refused
         root = self.world.bare.parents[self.world.repository.count("/")]
-        return http_backend(root, self.command, self.path, headers, body, user)
+        return http_backend(root, self.command, self.path, headers, body, account[0])
+
+
+def read_account(headers: dict[str, str]) -> tuple[str, str]:
+    """What git logs in with; empty where it does not."""
+    kind, _, value = headers.get("authorization", "").partition(" ")
+    user, _, password = base64.b64decode(value if kind == "Basic" else "").decode().partition(":")
+    return user, password
 
 
 def make_bare(directory: Path, repository: str) -> Path:

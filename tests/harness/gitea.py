@@ -75,6 +75,8 @@ ENABLE_PUSH_CREATE_USER = true
 ENABLE_PUSH_CREATE_ORG = true
 [log]
 LEVEL = Warn
+[queue]
+TYPE = channel
 [cron]
 ENABLED = false
 """
@@ -116,7 +118,8 @@ runs:
         git remote add origin "$GITHUB_SERVER_URL/$GITHUB_REPOSITORY"
         login=$(printf 'x-access-token:%s' "$TOKEN" | base64 --wrap=0)
         git config "http.$GITHUB_SERVER_URL/.extraheader" "AUTHORIZATION: basic $login"
-        git fetch --quiet --tags origin "+$GITHUB_SHA:refs/heads/job"
+        branches='+refs/heads/*:refs/remotes/origin/*'
+        git fetch --quiet --tags origin "+$GITHUB_SHA:refs/heads/job" "$branches"
         git checkout --quiet --detach "$GITHUB_SHA"
 """
 
@@ -309,7 +312,7 @@ class Runner:
         place = f"/repos/{repository}/actions/jobs"
         jobs = self.gitea.ask("GET", place)["jobs"]
         job = max(
-            (each for each in jobs if each["runner_name"] == self.place.name),
+            (each for each in jobs if each.get("runner_name") == self.place.name),
             key=lambda each: each["id"],
         )
         log = self.gitea.ask("GET", f"{place}/{job['id']}/logs")

@@ -9,15 +9,14 @@ import binascii
 import contextlib
 import hashlib
 import json
-import os
 import re
-import subprocess
 import tempfile
 import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from harness.bare_repository import NO_COMMIT, BareRepository
 from harness.forge_server import ForgeHandler, Response, make_bare
 from harness.http_server import serving
 
@@ -44,9 +43,6 @@ while read old new ref; do
 done
 """
 
-_WHO = ("AUTHOR", "COMMITTER")
-_WHAT = ("NAME", "EMAIL")
-NO_COMMIT = "0" * 40
 NODE = "R_1"
 NOT_FOUND = {"message": "Not Found"}
 MERGED = {"state": "closed", "merged": True, "merged_at": "2026-11-21T09:30:00Z"}
@@ -62,7 +58,7 @@ Answer = tuple[int, Any]
 
 
 @dataclass
-class GitHubDouble:
+class GitHubDouble(BareRepository):
     """`around` is told "before" and "after" of each request and what it was, and may raise HangUp:
     before it, nothing has happened; after it, the answer is lost. `failing` are answers to the next
     requests that write, with headers; `strange` is the content of every answer of the API. A job
@@ -72,6 +68,8 @@ class GitHubDouble:
     commit that it was moved to.
     """
 
+    committer = f"{BOT}@example.invalid"
+    owner = OWNER
     bare: Path
     repository: str = REPOSITORY
     origin: str = ""
@@ -119,12 +117,6 @@ class GitHubDouble:
         }
 
     @property
-    def tags(self) -> dict[str, str]:
-        """The object of each."""
-        said = self.git("for-each-ref", "--format=%(refname:strip=2) %(objectname)", "refs/tags")
-        return dict(line.split(" ") for line in said.split("\n") if line)
-
-    @property
     def writes(self) -> list[str]:
         return [
             each for each in self.asked if not each.startswith("GET ") and "upload-pack" not in each
@@ -140,18 +132,6 @@ class GitHubDouble:
 
     def release_tags(self) -> None:
         self._rule.unlink()
-
-    def git(self, *arguments: str, stdin: bytes = b"", index: str = "", **more: str) -> str:
-        """`more` are variables of its environment."""
-        names = {f"GIT_{who}_{what}": f"{BOT}@example.invalid" for who in _WHO for what in _WHAT}
-        done = subprocess.run(
-            ["git", "-C", self.bare, *arguments],
-            capture_output=True,
-            check=True,
-            input=stdin,
-            env={**os.environ, **names, **({"GIT_INDEX_FILE": index} if index else {}), **more},
-        )
-        return done.stdout.decode(errors="replace")
 
     def number(self) -> int:
         self._numbers += 1
@@ -372,15 +352,6 @@ class GitHubDouble:
         reason = "valid" if verified else "unsigned"
         return 201, {"sha": oid, "verification": {"verified": verified, "reason": reason}}
 
-    def write_commit(self, message: str, tree: str, *parents: str, **names: str) -> str:
-        flags = [each for parent in parents for each in ("-p", parent)]
-        return self.git("commit-tree", tree, *flags, stdin=message.encode(), **names).strip()
-
-    def find_type(self, oid: str) -> str:
-        """Of an object; `missing` where there is none."""
-        said = self.git("cat-file", "--batch-check=%(objecttype)", stdin=f"{oid}\n".encode())
-        return said.split()[-1]
-
     def _update_refs(self, asked: dict[str, Any]) -> dict[str, Any]:
         """Errors come with status 200. https://docs.github.com/en/graphql/reference/git#updaterefs"""
         if "updateRefs" not in asked["query"]:
@@ -421,21 +392,9 @@ class GitHubDouble:
             return "Repository rule violations found\n\nCommits must have verified signatures.\n\n"
         return ""
 
-    @property
-    def branches(self) -> dict[str, str]:
-        said = self.git("for-each-ref", "--format=%(refname:strip=2) %(objectname)", "refs/heads")
-        return dict(line.split(" ") for line in said.split("\n") if line)
-
-    def list_commits(self, *which: str) -> list[str]:
-        """The oldest first."""
-        return self.git("rev-list", "--reverse", "--topo-order", *which).split()
-
     def set_branch(self, branch: str, commit: str) -> None:
         self.states.append((branch, commit))
-        if commit == NO_COMMIT:
-            self.git("update-ref", "-d", f"refs/heads/{branch}")
-        else:
-            self.git("update-ref", f"refs/heads/{branch}", commit)
+        self.set_ref(f"refs/heads/{branch}", "" if commit == NO_COMMIT else commit)
         self.look_at_branches()
 
     def look_at_branches(self) -> None:
@@ -551,27 +510,6 @@ class GitHubDouble:
         if self.merge_trees(base, head) is None:
             return "dirty"
         return "behind" if self.strict and self.list_commits(base, f"^{head}") else "clean"
-
-    def merge_trees(self, ours: str, theirs: str) -> str | None:
-        """The tree; None where they conflict. https://git-scm.com/docs/git-merge-tree#_exit_status"""
-        try:
-            return self.git("merge-tree", "--write-tree", ours, theirs).strip()
-        except subprocess.CalledProcessError as error:
-            if error.returncode == 1:
-                return None
-            raise
-
-    def rebase(self, branch: str, onto: str) -> str:
-        """The last of its commits, each made anew by the author that it had; merges go."""
-        with tempfile.TemporaryDirectory() as directory:
-            tree = f"{directory}/tree"
-            self.git("worktree", "add", "--quiet", "--detach", tree, branch)
-            try:
-                flags = ["--quiet", "--force-rebase"]
-                self.git("-C", tree, "rebase", *flags, onto, GIT_COMMITTER_NAME=OWNER)
-                return self.git("-C", tree, "rev-parse", "HEAD").strip()
-            finally:
-                self.git("worktree", "remove", "--force", tree)
 
     def find_pull(self, number: int) -> dict[str, Any]:
         return next(each for each in self.pulls if each["number"] == number)

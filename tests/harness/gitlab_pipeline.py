@@ -53,8 +53,9 @@ class Project:
     def run(self, *arguments: str, variables: Mapping[str, str]) -> Pipeline:
         """Its pipeline, whose jobs work in `root`; `variables` are those of the project."""
         require_tool("rsync")
-        # It keeps its own files, and what its jobs print, in the checkout, which GitLab does not.
-        (self.root / ".git/info/exclude").write_text(".gitlab-ci-local/\n")
+        # It keeps its own files, and what its jobs print, in the checkout, which GitLab does not,
+        # and reads variables there.
+        (self.root / ".git/info/exclude").write_text(".gitlab-ci-local*\n")
         # It would fetch all components at once, and `cp` fails where another makes a file first.
         shutil.copytree(PROJECT / "templates", self.root / _FETCHED, dirs_exist_ok=True)
         given = {"GITLAB_CI": "true", "CI_PROJECT_DIR": str(self.root), **variables}

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from harness.github import BOT, MAX_PULL_BODY, NO_COMMIT, NODE, OWNER, TOKEN, serving_github
+from harness.bare_repository import NO_COMMIT
+from harness.github import BOT, MAX_PULL_BODY, NODE, OWNER, TOKEN, serving_github
 from harness.http_server import HangUp
 from workspaces import git
 
