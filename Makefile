@@ -129,7 +129,8 @@ SECONDS := 600
 # Wherever tests try more in a search than else.
 SEARCHED := hostile simulation world
 SEARCHED += $(addprefix crash/test_,kill_points.py mutants.py real_runs.py steps.py)
-SEARCHED += $(addprefix forge/test_,hostile.py killed.py release_pr.py) provenance/test_killed.py
+SEARCHED += $(addprefix forge/test_,gitea_requests.py hostile.py killed.py release_pr.py)
+SEARCHED += provenance/test_killed.py
 SEARCHED += $(addprefix integration/test_,cargo_bytes.py carried_state.py go_publish.py \
 	hostile_answers.py npm.py planted_links.py polyglot.py pypi_build.py shards.py spying_builds.py)
 SEARCHED += $(addprefix staging/test_,act.py approve.py killed.py) versions/test_generated.py

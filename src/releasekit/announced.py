@@ -64,6 +64,7 @@ def is_made(each: Tag | Announcement) -> bool:
 class ForgePullRequest(Struct, frozen=True, kw_only=True):
     """`is_behind` where rules want what its base branch has by now."""
 
+    forge: ForgeKind
     number: int
     url: str
     title: str
@@ -72,3 +73,9 @@ class ForgePullRequest(Struct, frozen=True, kw_only=True):
     is_behind: bool = False
     is_open: bool = True
     is_merged: bool = False
+
+    @property
+    def name(self) -> str:
+        """As the forge calls it."""
+        mark = "Merge request !" if self.forge == "gitlab" else "Pull request #"
+        return f"{mark}{self.number}"

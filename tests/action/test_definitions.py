@@ -105,13 +105,13 @@ def test_what_init_writes_is_clean(tmp_path: Path) -> None:
 
 
 def test_what_gitlab_reads_is_clean(tmp_path: Path) -> None:
-    """Both components, and the pipelines of docs/gitlab.md, by GitLab's own schema. A file of two
+    """The components, and the pipelines of docs/gitlab.md, by GitLab's own schema. A file of two
     documents is one of each here: GitLab fills in the first what the second asks for.
     """
     texts = [path.read_text(encoding="utf-8") for path in COMPONENTS]
     texts += [block.text for block in blocks(PROJECT / "docs/gitlab.md") if block.file]
     documents = [text for whole in texts for text in re.split(r"^---$", whole, flags=re.MULTILINE)]
-    assert len(documents) == 8
+    assert len(documents) == 13
     paths = []
     for number, text in enumerate(documents):
         paths.append(tmp_path / f"{number}.yml")
@@ -120,23 +120,27 @@ def test_what_gitlab_reads_is_clean(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_both_components_start_the_same_program_in_the_same_way() -> None:
+def test_all_components_start_the_same_program_in_the_same_way() -> None:
     require_tool("shellcheck")
-    jobs = []
+    scripts = set()
     for path in COMPONENTS:
-        spec, body = yaml.safe_load_all(path.read_text(encoding="utf-8"))
-        (job,) = body.values()
-        jobs.append(job)
+        text = path.read_text(encoding="utf-8")
+        spec, body = yaml.safe_load_all(text)
+        job = body["$[[ inputs.job ]]"]
         assert job["variables"]["RELEASEKIT_MODE"] == path.stem
-        used = set(re.findall(r"\$\[\[ inputs\.([\w-]+) \]\]", path.read_text(encoding="utf-8")))
+        used = set(re.findall(r"\$\[\[ inputs\.([\w-]+) \]\]", text))
         assert used == set(spec["spec"]["inputs"])
-    (script,), other = (job["script"] for job in jobs)
-    assert [script] == other
-    checked = subprocess.run(
-        [BIN / "shellcheck", "--shell=sh", "-"], input=re.sub(r"\$\[\[.*?\]\]", "x", script),
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert checked.returncode == 0, checked.stdout
+        for each in body.values():
+            (script,) = each["script"]
+            checked = subprocess.run(
+                [BIN / "shellcheck", "--shell=sh", "-"],
+                input=re.sub(r"\$\[\[.*?\]\]", "x", script),
+                capture_output=True, text=True, check=False,
+            )  # fmt: skip
+            assert checked.returncode == 0, checked.stdout
+        # A preview has something to do after it.
+        scripts.add(job["script"][0].partition('git -C "$home" checkout')[0])
+    assert len(scripts) == 1
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from harness.gitea import ACTION, Job, serving_gitea
+from documents import blocks
+from harness.gitea import ACTION, OWNER, Job, serving_gitea
 from harness.gitea_double import TOKEN
 from harness.gitea_double import serving_gitea as serving_gitea_double
 from integration import reactor
@@ -398,3 +399,98 @@ def test_files_of_ones_own_are_attached_and_a_draft_is_refused(
     assert found.keys() == TAGS_OF_TWO
     assets = [[file["name"] for file in each["assets"]] for each in found.values()]
     assert sorted(assets) == [["checksums.txt"], ["checksums.txt", "program.txt"]]
+
+
+class Requested:
+    """A pull request of the branch `topic` of a repository with the workflow of the page that
+    comments on it. Its base is a branch of its own.
+    """
+
+    def __init__(self, gitea: Gitea, owner: str, place: Path) -> None:
+        self.gitea = gitea
+        self.name = f"{owner}/mono"
+        self.root = uv_workspace(place / "a workspace", PACKAGES)
+        path = self.root / ".gitea/workflows/preview.yml"
+        path.parent.mkdir(parents=True)
+        (workflow,) = [
+            block.text
+            for block in blocks(PROJECT / "docs/gitea.md")
+            if "mode: preview" in block.text
+        ]
+        action = "https://github.com/org/releasekit-action@v1"
+        assert action in workflow
+        path.write_text(workflow.replace(action, f"{gitea.origin}/{ACTION}@v1"))
+        git(self.root, "add", "--all")
+        git(self.root, "commit", "--quiet", "--message", "ci: preview")
+        gitea.add_organization(owner)
+        tags = [f"{name}-v1.0.0" for name in PACKAGES]
+        for tag in tags:
+            git(self.root, "tag", tag)
+        gitea.push(self.root, self.name, "HEAD:main", *tags)
+        git(self.root, "switch", "--quiet", "--create", "topic")
+        (place / "home").mkdir()
+        uv = require_tool("uv").parent
+        path_variable = f"{uv}{os.pathsep}{os.environ['PATH']}"
+        self.machine = Program(place / "home", {"PATH": path_variable}).full_environment
+
+    def push(self, subject: str, branch: str = "topic") -> str:
+        """To a branch; the commit."""
+        module = self.root / "packages/acme-core/src/acme_core/__init__.py"
+        module.write_text(f"{module.read_text()}# {subject}\n")
+        git(self.root, "commit", "--quiet", "--all", "--message", subject)
+        self.gitea.push(self.root, self.name, f"HEAD:{branch}")
+        return git(self.root, "rev-parse", "HEAD").strip()
+
+    def open(self) -> int:
+        wanted = {"head": "topic", "base": "main", "title": "Of a person"}
+        made = self.gitea.ask("POST", f"/repos/{self.name}/pulls", wanted)
+        return int(made["number"])
+
+    def comments(self, number: int) -> list[tuple[str, str]]:
+        found = self.gitea.ask("GET", f"/repos/{self.name}/issues/{number}/comments")
+        return [(each["user"]["login"], each["body"]) for each in found]
+
+
+def test_one_comment_on_a_pull_request_is_brought_up_to_date(gitea: Gitea, tmp_path: Path) -> None:
+    """R34: by two jobs, of which only the second one may write."""
+    mark = "<!-- the preview of ReleaseKit -->"
+    requested = Requested(gitea, "previewed", tmp_path)
+    with gitea.runner(requested.machine) as runner:
+        commit = requested.push("fix: count them")
+        number = requested.open()
+        somebody = {"body": f"{mark} is what I would have said"}
+        gitea.ask("POST", f"/repos/{requested.name}/issues/{number}/comments", somebody)
+        for _ in range(2):
+            job = runner.run_job(requested.name)
+            assert job.conclusion == "success", job.log
+        (login, theirs), (bot, first) = requested.comments(number)
+        assert (login, theirs, bot) == (OWNER, somebody["body"], "gitea-actions")
+        assert first.startswith(
+            f"{mark}\n### Merging this changes the next version of 2 packages\n"
+        )
+        assert "| 1.0.1 | fix: count them |" in first
+        assert f"This is the preview of {commit}." in first
+
+        git(requested.root, "switch", "--quiet", "--detach", "HEAD~")
+        requested.push("feat: read them", "main")
+        git(requested.root, "switch", "--quiet", "topic")
+        commit = requested.push("feat: count all of them")
+        for _ in range(2):
+            job = runner.run_job(requested.name)
+            assert job.conclusion == "success", job.log
+        (_, unchanged), (_, second) = requested.comments(number)
+        assert unchanged == theirs
+        assert "| 1.1.0 | feat: count all of them |" in second
+        assert "left out: 1 commit of the target branch" in second
+        assert f"This is the preview of {commit}." in second
+
+        settings = requested.root / "releasekit.toml"
+        settings.write_text("unknown = 1\n")
+        git(requested.root, "add", "--all")
+        requested.push("fix: break it")
+        assert [runner.run_job(requested.name).conclusion for _ in range(2)] == [
+            "failure",
+            "success",
+        ]
+        _, (_, third) = requested.comments(number)
+        assert "**This cannot be previewed**; the log of the job says why." in third

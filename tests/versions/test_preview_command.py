@@ -66,6 +66,7 @@ def preview(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
         (tmp_path / "event.json").write_text(json.dumps(event), encoding="utf-8")
         environment = {
             "GITHUB_ACTIONS": "true",
+            "GITHUB_REPOSITORY": "acme/acme",
             "GITHUB_EVENT_NAME": "pull_request",
             "GITHUB_EVENT_PATH": str(tmp_path / "event.json"),
             "GITHUB_OUTPUT": str(tmp_path / "out"),
@@ -135,10 +136,11 @@ def test_what_nothing_speaks_for_is_named_with_the_file_to_write(
     assert page in html.unescape(summary)
     write(root, {"releasekit.toml": '[warnings]\nmissing-intent = "error"\n'})
     assert preview("Some things")[0] == 3
-    monkeypatch.setenv("GITEA_ACTIONS", "true")  # which has no such page
-    _, _, summary = preview("Some things")
+    monkeypatch.setenv("GITEA_ACTIONS", "true")
+    _, _, summary = preview("Some things", repository="somebody/acme")
     assert "**Nothing speaks for <code>acme-cli</code>.**" in summary
-    assert "/new/" not in summary
+    page = "https://github.com/somebody/acme/_new/topic/%231/.changeset"
+    assert page in html.unescape(summary)
 
 
 @pytest.mark.parametrize("title", ["chore: tidy up", "Tidy up"])

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from releasekit.http.forge_api import ForgeApi
     from releasekit.model import Artifact
 
+REFUSED: Final = "It would say no again: correct what it says, then run the same command again."
 _PIECE_BYTES: Final = 256 * 1024
 
 
@@ -107,9 +108,16 @@ def parse_answer(response: httpx.Response, forge: str = "GitHub") -> Any:
     try:
         return parse_json(response.content, max_bytes=4 * 1024 * 1024)
     except ValueError as error:
-        raise Rejected(
-            f"{forge}'s answer is not JSON: {error}", problem=Problem.STRANGE_ANSWER
-        ) from error
+        raise make_strange_error(f"JSON: {error}", forge) from error
+
+
+def make_strange_error(what: str, forge: str = "GitHub") -> Rejected:
+    return Rejected(f"{forge}'s answer is not {what}", problem=Problem.STRANGE_ANSWER)
+
+
+def keep_page(url: str) -> str:
+    """The address of a page as a forge tells it; empty where no page may link to it."""
+    return url if url.startswith(("https://", "http://")) else ""
 
 
 def check_tag(draft: Draft, found: str, forge: str, repository: str) -> None:
@@ -131,22 +139,22 @@ def check_tag(draft: Draft, found: str, forge: str, repository: str) -> None:
 
 async def list_pages(
     get: Callable[[int], Awaitable[httpx.Response]], what: str, *, size: int, most: int
-) -> list[object]:
-    """The entries of the list called `what`. `get` asks for a page, the first of which is 1; one
-    with fewer entries than `size` is the last. No link of an answer is followed. Raises Rejected.
+) -> AsyncIterator[Any]:
+    """The entries of the list called `what`. `get` asks for a page once its entries are wanted, the
+    first of which is 1; one with fewer entries than `size` is the last. No link of an answer is
+    followed. Raises Rejected.
     """
-    found: list[object] = []
     for page in range(1, most + 1):
         response = await get(page)
-        some = await asyncio.to_thread(_parse_list, response.content, what)
-        found += some
+        some = await asyncio.to_thread(parse_list, response.content, what)
+        for each in some:
+            yield each
         if len(some) < size:
             break
-    return found
 
 
-def _parse_list(content: bytes, what: str) -> list[object]:
-    """One entry after the other."""
+def parse_list(content: bytes, what: str) -> list[Any]:
+    """The entries of one page, read one by one: together they may be long. Raises Rejected."""
     try:
         read = list(read_entries(b'{"all":%s}' % content, {"all"}))
     except ValueError as error:

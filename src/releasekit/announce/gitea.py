@@ -11,15 +11,14 @@ from releasekit.announce.forge_requests import (
     ForgeClient,
     check_tag,
     list_pages,
+    make_strange_error,
     parse_answer,
     write_json,
 )
 from releasekit.announce.github import parse_asset, parse_release
 from releasekit.announce.releases import read_state
-from releasekit.errors import Rejected
 from releasekit.fields import replace
 from releasekit.http.forge_api import MAX_BYTES
-from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
@@ -63,8 +62,8 @@ class GiteaReleases(ForgeClient, frozen=True):
             query = f"limit={_PER_PAGE}&page={page}".encode()
             return self.ask("GET", self._at("").copy_with(query=query))
 
-        found = await list_pages(get, f"{self._name}'s list of releases", size=1, most=_MAX_PAGES)
-        return tuple(map(self._parse, found))
+        found = list_pages(get, f"{self._name}'s list of releases", size=1, most=_MAX_PAGES)
+        return tuple([self._parse(each) async for each in found])
 
     async def latest(self) -> str:
         """The newest one."""
@@ -81,7 +80,7 @@ class GiteaReleases(ForgeClient, frozen=True):
                 case {"id": str(found)}:  # of the tag object
                     pass
                 case _:
-                    raise self._make_strange_error("a tag")
+                    raise make_strange_error("a tag", self._name)
         check_tag(draft, found, self._name, self.repository)
 
     async def create(self, draft: Draft) -> ForgeRelease:
@@ -117,7 +116,7 @@ class GiteaReleases(ForgeClient, frozen=True):
             case {"uuid": str(uuid)}:
                 pass
             case _:
-                raise self._make_strange_error("an asset")
+                raise make_strange_error("an asset", self._name)
         file = self.api.at(f"../../attachments/{quote(uuid, safe='')}")
         return f"sha256:{hashlib.sha256((await self.ask('GET', file)).content).hexdigest()}"
 
@@ -146,6 +145,3 @@ class GiteaReleases(ForgeClient, frozen=True):
     def _parse(self, document: object) -> ForgeRelease:
         found = parse_release(document, self._name)
         return replace(found, draft=found.draft or read_state(found.body) == "draft")
-
-    def _make_strange_error(self, wanted: str) -> Rejected:
-        return Rejected(f"{self._name}'s answer is not {wanted}", problem=Problem.STRANGE_ANSWER)

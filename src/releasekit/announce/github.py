@@ -7,15 +7,16 @@ from urllib.parse import quote
 
 from releasekit.announce.forge import Asset, ForgeRelease, LookAgain
 from releasekit.announce.forge_requests import (
+    REFUSED,
     ForgeClient,
     check_tag,
+    keep_page,
     list_pages,
+    make_strange_error,
     parse_answer,
     write_json,
 )
-from releasekit.errors import Rejected
 from releasekit.host.ci import API_URL
-from releasekit.problems import Problem
 from releasekit.report.text import minutes
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import httpx
 
     from releasekit.announce.forge import Draft, Upload
+    from releasekit.errors import Rejected
     from releasekit.http.github import GitHub
 
 
@@ -39,9 +41,6 @@ CREATED_IN_AN_HOUR: Final = 500
 _PERMISSION: Final = (
     "Give the job the permission `contents: write` (`permissions: contents: write`), or a "
     "`forge-token` that has it."
-)
-_REFUSED: Final = (
-    "GitHub would say no again: correct what it says, then run the same command again."
 )
 _WRONG_LOGIN: Final = (
     "`forge-token` has to be a token of this GitHub; leave it out for the job's own."
@@ -72,7 +71,7 @@ def make_cures(permission: str) -> dict[int, str]:
         403: permission,
         404: f"Check {API_URL}, if it is set. GitHub says so too to those who may not see the "
         f"repository. {permission}",
-        422: _REFUSED,
+        422: REFUSED,
     }
 
 
@@ -106,8 +105,8 @@ class GitHubReleases(GitHubRepository, frozen=True):
             return self.ask("GET", self._at("").copy_with(query=query))
 
         what = "GitHub's list of releases"
-        found = await list_pages(get, what, size=_PER_PAGE, most=_MAX_PAGES)
-        return tuple(map(parse_release, found))
+        found = list_pages(get, what, size=_PER_PAGE, most=_MAX_PAGES)
+        return tuple([parse_release(each) async for each in found])
 
     async def latest(self) -> str:
         """https://docs.github.com/en/rest/releases/releases#get-the-latest-release"""
@@ -188,7 +187,7 @@ def _parse_tag(document: object) -> str:
         case {"object": {"sha": str(oid)}}:
             return oid
         case _:
-            raise Rejected("GitHub's answer is not a tag", problem=Problem.STRANGE_ANSWER)
+            raise make_strange_error("a tag")
 
 
 def parse_release(document: object, forge: str = "GitHub") -> ForgeRelease:
@@ -210,13 +209,13 @@ def parse_release(document: object, forge: str = "GitHub") -> ForgeRelease:
                 draft=draft,
                 prerelease=prerelease,
                 body=body if isinstance(body, str) else "",
-                url=url if url.startswith(("https://", "http://")) else "",
+                url=keep_page(url),
                 assets=tuple(parse_asset(each, forge) for each in assets),
                 uploads=uploads,
                 immutable=rest.get("immutable") is True,
             )
         case _:
-            raise Rejected(f"{forge}'s answer is not a release", problem=Problem.STRANGE_ANSWER)
+            raise make_strange_error("a release", forge)
 
 
 def parse_asset(document: object, forge: str = "GitHub") -> Asset:
@@ -236,4 +235,4 @@ def parse_asset(document: object, forge: str = "GitHub") -> Asset:
                 id=number,
             )
         case _:
-            raise Rejected(f"{forge}'s answer is not an asset", problem=Problem.STRANGE_ANSWER)
+            raise make_strange_error("an asset", forge)

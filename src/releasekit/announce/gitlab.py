@@ -16,7 +16,9 @@ from releasekit.announce.forge import Asset, ForgeRelease, LookAgain
 from releasekit.announce.forge_requests import (
     ForgeClient,
     check_tag,
+    keep_page,
     list_pages,
+    make_strange_error,
     parse_answer,
     write_json,
 )
@@ -26,7 +28,7 @@ from releasekit.http.forge_api import ForgeApi
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Coroutine, Mapping
+    from collections.abc import Awaitable, Mapping
 
     import httpx
 
@@ -49,10 +51,11 @@ _LINKED: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{1,124}[A-Za-z0-9]")
 # https://gitlab.com/gitlab-org/gitlab/-/blob/master/app/models/release.rb
 # https://gitlab.com/gitlab-org/gitlab/-/blob/master/lib/api/generic_packages.rb
 _TAKEN: Final = re.compile(r"already been taken|Duplicate package is not allowed")
+# https://docs.gitlab.com/user/project/repository/#repository-path-changes
+MOVED: Final = "The project has another path now: correct the URL of the git remote, or `forge`."
 _OTHERS: Final = f"{FORGE_TOKEN.variable} to a project access token with the scope `api`"
 _CURES: Final = {
-    # https://docs.gitlab.com/user/project/repository/#repository-path-changes
-    301: "The project has another path now: correct the URL of the git remote, or `forge`.",
+    301: MOVED,
     401: f"Set {_OTHERS}, or leave it out for the token of a job.",
     # https://docs.gitlab.com/user/project/protected_tags/
     403: "A job may do what the user who started it may: let somebody start it who has the role "
@@ -197,12 +200,13 @@ class GitLabReleases(ForgeClient, frozen=True):
         assets = sorted(map(_parse_file, files), key=lambda asset: asset.id)
         return {asset.name: asset for asset in assets}
 
-    def _list(self, path: str, what: str, **query: str) -> Coroutine[None, None, list[object]]:
+    async def _list(self, path: str, what: str, **query: str) -> list[object]:
         def get(page: int) -> Awaitable[httpx.Response]:
             asked = urlencode({**query, "per_page": _PER_PAGE, "page": page}, quote_via=quote)
             return self.ask("GET", self._at(path).copy_with(query=asked.encode()))
 
-        return list_pages(get, f"GitLab's list of {what}", size=_PER_PAGE, most=_MAX_PAGES)
+        found = list_pages(get, f"GitLab's list of {what}", size=_PER_PAGE, most=_MAX_PAGES)
+        return [each async for each in found]
 
     def _file(self, tag: str, name: str) -> httpx.URL:
         return self._at(f"/packages/generic/{PACKAGE}/{name_version(tag)}/{quote(name)}")
@@ -225,7 +229,7 @@ def _parse_tag(document: object) -> tuple[str, str]:
         case {"name": str(name), "target": str(oid)}:
             return name, oid
         case _:
-            raise Rejected("GitLab's answer is not a tag", problem=Problem.STRANGE_ANSWER)
+            raise make_strange_error("a tag", "GitLab")
 
 
 def _parse_release(document: object) -> ForgeRelease:
@@ -238,10 +242,10 @@ def _parse_release(document: object) -> ForgeRelease:
                 draft=False,
                 prerelease=False,
                 body=body if isinstance(body, str) else "",
-                url=url if url.startswith(("https://", "http://")) else "",
+                url=keep_page(url),
             )
         case _:
-            raise Rejected("GitLab's answer is not a release", problem=Problem.STRANGE_ANSWER)
+            raise make_strange_error("a release", "GitLab")
 
 
 def _parse_package(document: object) -> tuple[tuple[str, str], int]:
@@ -250,7 +254,7 @@ def _parse_package(document: object) -> tuple[tuple[str, str], int]:
         case {"name": str(name), "version": str(version), "id": int(number)}:
             return (name, version), number
         case _:
-            raise Rejected("GitLab's answer is not a package", problem=Problem.STRANGE_ANSWER)
+            raise make_strange_error("a package", "GitLab")
 
 
 def _parse_file(document: object) -> Asset:
@@ -264,4 +268,4 @@ def _parse_file(document: object) -> Asset:
         }:
             return Asset(name=name, digest=f"sha256:{sha256}", size=size, finished=True, id=number)
         case _:
-            raise Rejected("GitLab's answer is not a file", problem=Problem.STRANGE_ANSWER)
+            raise make_strange_error("a file", "GitLab")

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import TYPE_CHECKING, Final, TypeVar, assert_never
 
 from msgspec import Struct
 
 from releasekit.announce.extra_files import plan_extra_files
 from releasekit.announce.gitea import GiteaReleases
+from releasekit.announce.gitea_pull_requests import GiteaPullRequests
 from releasekit.announce.github import GitHubReleases, describe_pace
+from releasekit.announce.github_pull_requests import GitHubPullRequests
 from releasekit.announce.gitlab import GitLab, GitLabReleases
+from releasekit.announce.gitlab_pull_requests import GitLabPullRequests
 from releasekit.announce.releases import (
     announce,
     announcement_of,
@@ -54,6 +57,7 @@ if TYPE_CHECKING:
     from releasekit.model import Artifact, Package, Plan, Result
 
 
+_Api = TypeVar("_Api", bound=ForgeApi)
 _STOPPED: Final = "the run was stopped before its turn"
 _AGAIN: Final = "The next run does what is missing."
 # What a token for releases has to be allowed.
@@ -226,27 +230,15 @@ async def _choose_forge(tagging: Tagging, services: Services) -> tuple[ForgePlac
         raise
     match place.kind:
         case "github":
-            github = open_github(services, place, token)
+            github = _open(GitHub, services, place, token)
             leaves_drafts = tagging.config.announcing.draft
             return place, GitHubReleases(github, place.repository, services.retries, leaves_drafts)
         case "gitlab":
-            gitlab = GitLab(
-                http=services.http,
-                api=place.api,
-                token=token,
-                redact=credentials.redact,
-                insecure=services.insecure,
-                is_of_job=token == credentials.get(JOB_BEARER),
-            )
+            gitlab = _open(GitLab, services, place, token)
+            gitlab = replace(gitlab, is_of_job=token == credentials.get(JOB_BEARER))
             return place, GitLabReleases(gitlab, place.repository, services.retries)
         case "gitea":
-            gitea = ForgeApi(
-                http=services.http,
-                api=place.api,
-                token=token,
-                redact=credentials.redact,
-                insecure=services.insecure,
-            )
+            gitea = _open(ForgeApi, services, place, token)
             return place, GiteaReleases(gitea, place.repository, services.retries)
         case _:
             assert_never(place.kind)
@@ -270,24 +262,45 @@ async def find_forge(remote: Remote, name: str, ci: CI, *, asked: str) -> ForgeP
         # The action gives `forge-token` the job's own token, unless it is told another one.
         raise ConfigError(
             f"forge names {place}, and this is a job of {ci.host}, whose token must not go there",
-            hint="Leave `announce` out here, and announce from a clone, or in a job there.",
+            hint=f"Leave `{asked}` out here; run it from a clone, or in a job there.",
         )
     return place
 
 
-def open_github(services: Services, place: ForgePlace, token: Secret) -> GitHub:
-    redact = services.credentials.redact
-    return GitHub(http=services.http, api=place.api, token=token, redact=redact)
+def open_pull_requests(
+    services: Services, place: ForgePlace, token: Secret
+) -> GitHubPullRequests | GitLabPullRequests | GiteaPullRequests:
+    where, retries = place.repository, services.retries
+    match place.kind:
+        case "github":
+            return GitHubPullRequests(_open(GitHub, services, place, token), where, retries)
+        case "gitlab":
+            return GitLabPullRequests(_open(GitLab, services, place, token), where, retries)
+        case "gitea":
+            return GiteaPullRequests(_open(ForgeApi, services, place, token), where, retries)
+        case _:
+            assert_never(place.kind)
+
+
+def _open(kind: type[_Api], services: Services, place: ForgePlace, token: Secret) -> _Api:
+    return kind(
+        http=services.http,
+        api=place.api,
+        token=token,
+        redact=services.credentials.redact,
+        insecure=services.insecure,
+    )
 
 
 def require_token(
     credentials: Credentials, ci: CI, place: ForgePlace | None, *, asked: str, needs: str = ""
 ) -> Secret:
-    """For the forge at `place`, else for GitHub; `needs` are its permissions. Raises
-    MissingCredentials.
+    """For the forge at `place`, else for GitHub; `needs` are other permissions than releases take.
+    Raises MissingCredentials.
     """
-    # The token of a job is for the GitLab that it runs on.
-    is_here = ci.kind == "gitlab" and place is not None and place.server == ci.server
+    # The token of a job is for the GitLab that it runs on, and for no more than releases.
+    is_job = ci.kind == "gitlab" and not needs
+    is_here = is_job and place is not None and place.server == ci.server
     token = credentials.get(FORGE_TOKEN.variable) or (
         credentials.get(JOB_BEARER) if is_here else None
     )

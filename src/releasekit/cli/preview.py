@@ -10,8 +10,9 @@ from releasekit.cli.result_files import write
 from releasekit.cli.scope import open_scope
 from releasekit.cli.session import open_command
 from releasekit.decided import Level
+from releasekit.fields import replace
 from releasekit.host.ci import TEMPORARY
-from releasekit.host.forges import REPOSITORY, page_of_new_file
+from releasekit.host.forges import is_repository
 from releasekit.model import PackageWarning, WarningName
 from releasekit.plan.warnings import refuse_warned
 from releasekit.report.preview import Preview, preview_markdown, preview_outputs, preview_table
@@ -50,7 +51,10 @@ async def run(config: Config, session: Session) -> int:
     silent = [scope.packages[each] for each in find_silent(after, addition)]
     warned = [(each, config.levels.apply([_SILENT])) for each in silent]
     page = _find_page(config.versioning.directory, session, request, silent)
-    preview = Preview(before.view, after.view, silent, page, addition.lacks, shared)
+    preview = Preview(
+        *(before.view, after.view, silent, page, addition.lacks, shared),
+        has_title=bool(addition.title),
+    )
     text = preview_markdown(preview)
     if directory := session.credentials.environment.get(TEMPORARY):
         path = Path(directory) / "preview.md"
@@ -71,14 +75,13 @@ async def run(config: Config, session: Session) -> int:
 def _find_page(
     directory: str, session: Session, request: PullRequest | None, silent: Sequence[Package]
 ) -> str:
-    """Where a person writes a change file on the branch, at GitHub."""
-    if not request or not silent or session.ci.kind != "github":
-        return ""
-    if not REPOSITORY.fullmatch(request.repository):
+    """Where a person writes a change file on the branch."""
+    here = session.ci.forge
+    if not (request and silent and here and is_repository(here.kind, request.repository)):
         return ""
     entries = [ChangeEntry(name=str(each.id), level=Level.PATCH) for each in silent]
-    return page_of_new_file(
-        f"{session.ci.server}/{request.repository}",
+    there = replace(session.ci.find_public(here), repository=request.repository)
+    return there.pages.new_file(
         request.branch,
         f"{directory}/change-{request.number}.md",
         format_change_file(entries, request.title),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from releasekit.announce.post_release import find_forge, require_token
 from releasekit.cli.scope import open_scope, rediscover
@@ -18,7 +18,6 @@ from releasekit.plan.warnings import refuse_warned
 from releasekit.report.release_pr import release_pr_line, release_pr_outputs, release_pr_summary
 from releasekit.report.remarks import warning_annotations
 from releasekit.report.versions import versions_outputs, versions_summary, versions_table
-from releasekit.text.commands import spell
 from releasekit.text.escape import visible
 from releasekit.versions.decision import decide_versions
 from releasekit.versions.edit import edit, write
@@ -26,19 +25,29 @@ from releasekit.versions.release_branch import name_branch
 from releasekit.versions.release_pr import Keeper, list_changed_files
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from releasekit.aio import Group
+    from releasekit.announced import ForgeKind
     from releasekit.cli.session import Session
     from releasekit.config.config import Config, PlanConfig
     from releasekit.host.ci import CI
     from releasekit.host.forges import ForgePlace
+
+_NEEDS: Final[Mapping[ForgeKind, str]] = {
+    "github": "`contents: write` and `pull-requests: write`",
+    "gitlab": "the scope `api` and the role Developer: a job's own token can neither open nor "
+    "change merge requests",
+    "gitea": "the scope `write:repository`",
+}
 
 
 async def run(config: Config, session: Session) -> int:
     """Open it, bring it up to date, or close it."""
     refuse_foreign(config, session)
     async with open_command(config, session) as group:
-        needs = "`contents: write` and `pull-requests: write`"
         at = await _find_forge(group, config, session)
+        needs = _NEEDS[at.kind]
         token = require_token(session.credentials, session.ci, at, asked="release-pr", needs=needs)
         seal = await take_turn(group, config, session)
         scope = await open_scope(group, config, session)
@@ -71,17 +80,11 @@ async def run(config: Config, session: Session) -> int:
 
 
 async def _find_forge(group: Group, config: PlanConfig, session: Session) -> ForgePlace:
-    """Asked before a build could change remotes. Raises ConfigError for any but a GitHub."""
+    """Asked before a build could change remotes. Raises ConfigError."""
     processes = await start_processes(group, config, session, ())
     top, name = find_top(config.root), config.tagging.remote
     remote = Remote(name, GitSettings(top, processes, session.credentials.environment))
-    place = await find_forge(remote, name, session.ci, asked="release-pr")
-    if place.kind != "github":
-        raise ConfigError(
-            f"`release-pr` keeps a pull request at GitHub, and {place.page} is elsewhere",
-            hint=f"Run {spell('version')}, and propose what it writes.",
-        )
-    return place
+    return await find_forge(remote, name, session.ci, asked="release-pr")
 
 
 def _require_branch(branch: str, ci: CI) -> str:
@@ -91,6 +94,6 @@ def _require_branch(branch: str, ci: CI) -> str:
         raise ConfigError(
             f"a release pull request is made for a branch, and not for {ref}",
             hint="Run it on pushes to the branch that is released from: `on: push: branches: "
-            "[main]`.",
+            '[main]`, or `if: $CI_COMMIT_BRANCH == "main"` at GitLab.',
         )
     return branch

@@ -50,8 +50,9 @@ FORGE_TOKEN = Declaration.secret(
     "forge-token",
     "The token that makes releases: at GitHub with `contents: write`, at GitLab with the scope "
     "`api`, at Gitea with `write:repository`. GitHub also gets the release statement with it "
-    "(`attestations: write`) and the release pull request (`pull-requests: write`). Default: the "
-    "job's own token.",
+    "(`attestations: write`). The release pull request also needs `pull-requests: write`; at "
+    "GitLab it needs a project access token, as the job's own cannot open merge requests. Default: "
+    "the job's own token.",
     default="${{ github.token }}",
 )
 

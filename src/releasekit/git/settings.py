@@ -36,7 +36,8 @@ TIMEOUT_S: Final = 300.0
 # gets it.
 _PROGRAMS: Final = ("SSH_ASKPASS", "GIT_ASKPASS", "GIT_SSH", "GIT_SSH_COMMAND")
 _PLACES: Final = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
-_PASSED: Final = ("SSH_AUTH_SOCK", *_PROGRAMS, "GIT_SSL_CAINFO", "GIT_SSL_CAPATH")
+AUTHORITIES: Final = ("GIT_SSL_CAINFO", "GIT_SSL_CAPATH")
+_PASSED: Final = ("SSH_AUTH_SOCK", *_PROGRAMS, *AUTHORITIES)
 # Of what every child gets: how a server is reached, and what a credential helper asks for.
 _OF_SERVERS: Final = re.compile(
     r"(?:https?|all|no)_proxy|SSL_CERT_(?:FILE|DIR)|(?:CURL|REQUESTS)_CA_BUNDLE"
@@ -50,8 +51,8 @@ UNATTENDED: Final = {
     "LC_ALL": "C",
     "LANGUAGE": "C",
 }
-# The settings that a push or a helper of it reads, those of a login over HTTP, and those that say
-# what an address stands for. What they include is among those that git lists.
+# The settings that a push or a helper of it reads, and those of a login over HTTP. What they
+# include is among those that git lists.
 # https://git-scm.com/docs/git-config
 _READ: Final = re.compile(
     r"(?!core\.(?:bare|worktree|repositoryformatversion|hookspath|fsmonitor)$)"
@@ -59,7 +60,6 @@ _READ: Final = re.compile(
     re.DOTALL,
 )
 _OF_HTTP: Final = re.compile(r"(?:credential|http)\..+", re.DOTALL)
-_OF_ADDRESSES: Final = re.compile(r"url\..+", re.DOTALL)
 # Those of a repository that say how its objects are kept; git obeys them in its own file alone.
 # https://git-scm.com/docs/git-config#Documentation/git-config.txt-extensions
 _OF_OBJECTS: Final = frozenset({"extensions.objectformat", "extensions.partialclone"})
@@ -209,8 +209,8 @@ class GitSettings:
         await asyncio.to_thread(_remove_links_out, into)
 
     async def hand_over_of_user(self, *further: tuple[str, str]) -> dict[str, str]:
-        """The settings of the user and of the machine, and these, as variables of git that lets no
-        file of either count. Raises CommandFailed and Rejected.
+        """The settings of the user and of the machine but for other addresses, and these, as
+        variables of git that lets no file of either count. Raises CommandFailed and Rejected.
         """
         known = await self._recall()
         if known.refusal is not None:
@@ -219,7 +219,7 @@ class GitSettings:
         wanted = [
             (each.key, each.value)
             for each in of_user
-            if any(kind.fullmatch(each.key) for kind in (_READ, _OF_HTTP, _OF_ADDRESSES))
+            if any(kind.fullmatch(each.key) for kind in (_READ, _OF_HTTP))
         ]
         files = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
         return files | _hand_over([*wanted, *further])
@@ -411,7 +411,7 @@ def _make_repository(place: Path, known: _Snapshot) -> None:
     kept = [each for each in known.entries if each.key in _OF_OBJECTS and each.scope == "local"]
     lines = ["[core]", f"repositoryFormatVersion = {1 if kept else 0}", "bare = true"]
     for each in kept:
-        lines += ["[extensions]", f"{each.key.partition('.')[2]} = {_quote(each.value)}"]
+        lines += ["[extensions]", f"{each.key.partition('.')[2]} = {quote_text(each.value)}"]
     # A program at the other end of a path reads no variables, and obeys only the user's own.
     # https://git-scm.com/docs/git-config#Documentation/git-config.txt-safedirectory
     of_user = (each for each in known.entries if each.scope in {"system", "global"})
@@ -420,7 +420,7 @@ def _make_repository(place: Path, known: _Snapshot) -> None:
         "HEAD": "ref: refs/heads/none\n",
         "info/attributes": _NO_ATTRIBUTES,
         "config": "".join(f"{line}\n" for line in lines),
-        "safe": "".join(f"[safe]\ndirectory = {_quote(each)}\n" for each in safe),
+        "safe": "".join(f"[safe]\ndirectory = {quote_text(each)}\n" for each in safe),
     }
     for name in ("objects", "refs", "info"):
         durable.make_directory(place / name)
@@ -430,6 +430,7 @@ def _make_repository(place: Path, known: _Snapshot) -> None:
         durable.replace(place / "shallow", known.shallow)
 
 
-def _quote(value: str) -> str:
+def quote_text(value: str) -> str:
+    """As the files of git's settings have it, and the streams that it imports."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'

@@ -19,6 +19,7 @@ from releasekit.host.forges import (
     SERVER,
     ForgePlace,
     Pages,
+    is_repository,
     page_of_run,
     split_remote,
 )
@@ -257,9 +258,8 @@ class CI(Struct, frozen=True, kw_only=True):
         # A GitLab may be installed below another server.
         path = path.removeprefix(f"{urlsplit(self.server).path.strip('/')}/")
         kind: ForgeKind = self.forge.kind if self.forge else "github"
-        fits = (NESTED_REPOSITORY if kind == "gitlab" else REPOSITORY).fullmatch(path)
         place = ForgePlace(kind=kind, server=self.server, repository=path, api=self.api)
-        return place if fits else None
+        return place if is_repository(kind, path) else None
 
     @property
     def name(self) -> str:
@@ -326,19 +326,20 @@ class CI(Struct, frozen=True, kw_only=True):
         that the user names, and its project is named after its directory.
         """
         here = self.told_forge or (self.forge if self.kind != "other" else None)
-        run_url = self.run_url
-        if here is not None and (page := self._find_page()):
-            run_url = run_url.replace(here.page, page)
-            here = replace(here, server=page.removesuffix(f"/{here.repository}"))
-        run_url = run_url if is_linked(run_url) else ""
         if here is None:
-            return Origin(project=root.name, run_url=run_url)
+            return Origin(project=root.name, run_url=_keep_linked(self.run_url))
+        shown = self.find_public(here)
         return Origin(
-            project="/".join((here.repository, *_below(root, self.checkout))),
-            repository=here.page if is_linked(here.page) else "",
-            forge=here.kind,
-            run_url=run_url,
+            project="/".join((shown.repository, *_below(root, self.checkout))),
+            repository=_keep_linked(shown.page),
+            forge=shown.kind,
+            run_url=_keep_linked(self.run_url.replace(here.page, shown.page)),
         )
+
+    def find_public(self, place: ForgePlace) -> ForgePlace:
+        """At the address that people reach it by."""
+        page = self._find_page() if place.server == self.server else ""
+        return replace(place, server=page.removesuffix(f"/{self.repository}") or place.server)
 
     def _find_page(self) -> str:
         """That of the repository, where a runner may reach the server by another address than
@@ -413,6 +414,11 @@ def is_linked(url: str) -> bool:
     """Whether a page may link to it."""
     scheme, _, rest = url.partition("://")
     return _LINKED.fullmatch(f"{scheme}://{rest.partition('/')[0]}") is not None
+
+
+def _keep_linked(url: str) -> str:
+    """It; empty where no page may link to it."""
+    return url if is_linked(url) else ""
 
 
 def _below(root: Path, checkout: str) -> tuple[str, ...]:

@@ -38,6 +38,10 @@ _FILES: Final[dict[ForgeKind, str]] = {
 }
 
 
+def is_repository(kind: ForgeKind, path: str) -> bool:
+    return bool((NESTED_REPOSITORY if kind == "gitlab" else REPOSITORY).fullmatch(path))
+
+
 class ForgePlace(Struct, frozen=True, kw_only=True):
     """A repository at a forge. `server` is like https://codeberg.org, `repository` OWNER/NAME, or
     GROUP/…/PROJECT of a GitLab.
@@ -67,9 +71,8 @@ class ForgePlace(Struct, frozen=True, kw_only=True):
             )
         place = urlsplit(url)  # raises ValueError for brackets without an address
         path = place.path.strip("/").removesuffix(".git")
-        fits = (NESTED_REPOSITORY if kind == "gitlab" else REPOSITORY).fullmatch(path)
         whole = place.scheme in {"https", "http"} and place.hostname and not place.query
-        if not fits or not whole or place.username or place.fragment:
+        if not is_repository(kind, path) or not whole or place.username or place.fragment:
             raise ValueError(
                 "is not the page of a repository; write it as "
                 f"{kind}:https://git.example.com/group/project"
@@ -81,8 +84,7 @@ class ForgePlace(Struct, frozen=True, kw_only=True):
         """What is known of a git remote by its host."""
         host, path = split_remote(url)
         kind = _KNOWN.get(host)
-        pattern = NESTED_REPOSITORY if kind == "gitlab" else REPOSITORY
-        return cls.at(kind, f"https://{host}", path) if kind and pattern.fullmatch(path) else None
+        return cls.at(kind, f"https://{host}", path) if kind and is_repository(kind, path) else None
 
     @property
     def page(self) -> str:
@@ -129,15 +131,21 @@ class Pages(Struct, frozen=True):
         place = "-/compare/" if self.kind == "gitlab" else "compare/"
         return self._at(f"{place}{quote(since)}...", until)
 
+    def new_file(self, branch: str, path: str, text: str) -> str:
+        """Where a person writes it: at GitHub with a text to begin with, at Gitea without its name.
+
+        https://github.com/go-gitea/gitea/blob/v1.26.0/routers/web/repo/editor.go (EditFile)
+        """
+        directory, _, name = path.rpartition("/")
+        if self.kind == "gitlab":
+            return self._at(f"-/new/{quote(branch)}?file_name=", path, "")
+        if self.kind == "gitea":
+            return self._at(f"_new/{quote(branch)}/", directory)
+        filled = f"filename={quote(name, safe='')}&value={quote(text, safe='')}"
+        return _page(self.repository, f"new/{quote(branch)}/{quote(directory)}?{filled}")
+
     def _at(self, place: str, name: str, safe: str = "/") -> str:
         return _page(self.repository, f"{place}{quote(name, safe=safe)}")
-
-
-def page_of_new_file(repository: str, branch: str, path: str, text: str) -> str:
-    """Where a person writes it at GitHub, with a text to begin with."""
-    directory, _, name = path.rpartition("/")
-    filled = f"filename={quote(name, safe='')}&value={quote(text, safe='')}"
-    return _page(repository, f"new/{quote(branch)}/{quote(directory)}?{filled}")
 
 
 def page_of_run(repository: str, number: str) -> str:

@@ -29,7 +29,7 @@ class Preview(Struct, frozen=True):
     """Two decisions, and the packages whose changes nothing speaks for; `page` is where a person
     writes a change file for these, empty where that is unknown. Both leave out the commits that the
     changes at hand `lack` of what they are to be merged into, and both go by the `shared` files as
-    the changes have them.
+    the changes have them. It `has_title` where that of the pull request counts.
     """
 
     before: VersionsView
@@ -38,6 +38,7 @@ class Preview(Struct, frozen=True):
     page: str = ""
     lack: int = 0
     shared: Sequence[str] = ()
+    has_title: bool = False
 
     def list_rows(self) -> list[tuple[str, str, str, str, str]]:
         """As the heading has them, those first that this changes something about."""
@@ -106,8 +107,9 @@ def _write_markdown(preview: Preview, most: int) -> str:
     ]
     if preview.silent:
         names = few([code(preview.after.name(each.id)) for each in preview.silent], _MOST_NAMES)
+        told = "the pull request a title" if preview.has_title else "a commit a subject"
         lines.append(
             f"**Nothing speaks for {names}.** {link('Write a change file', preview.page)}, or give "
-            "the pull request a title such as `fix: …`, or `chore: …` if users get nothing of it.\n"
+            f"{told} such as `fix: …`, or `chore: …` if users get nothing of it.\n"
         )
     return "\n".join(lines)

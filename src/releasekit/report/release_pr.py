@@ -22,7 +22,7 @@ from releasekit.text.escape import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from releasekit.announced import ForgePullRequest
     from releasekit.decided import Bump
@@ -32,16 +32,14 @@ if TYPE_CHECKING:
 # https://docs.github.com/en/rest/issues/comments, whose limit is that of a body: 65,536 characters.
 _LIMIT_BYTES: Final = 60_000
 _NAME_CHARS: Final = 200
+# GitHub takes 256, GitLab 255, and Gitea cuts after 255, where all but Latin letters count twice.
 # https://github.com/dead-claudia/github-limits
-_TITLE_CHARS: Final = 256
+# https://docs.gitlab.com/api/merge_requests/#create-mr
+# https://github.com/go-gitea/gitea/blob/v1.26.0/models/issues/pull.go (NewPullRequest)
+_TITLE_CHARS: Final = 250
 # Packages with notes, and rows; fewer until it fits.
 _SIZES: Final = ((500, 500), (100, 500), (20, 200), (0, 200), (0, 20))
 _MOST_WARNINGS: Final = 20
-# https://docs.github.com/en/actions/concepts/security/github_token
-_WAITING: Final = (
-    "A job's own token has opened this, so checks wait until somebody approves their run. With the "
-    "token of an app as `forge-token`, they start by themselves."
-)
 DONE: Final = "There is nothing to release any more, so this is closed."
 
 
@@ -62,7 +60,7 @@ def release_pr_line(kept: Kept) -> str:
 
 
 def release_pr_summary(kept: Kept) -> str:
-    named = link(f"Pull request #{kept.pull.number}", kept.pull.url) if kept.pull else "None"
+    named = link(kept.pull.name, kept.pull.url) if kept.pull else "None"
     return f"## Release pull request\n\n{named}, {kept.operation}: {prose(kept.words)}\n"
 
 
@@ -80,7 +78,9 @@ def write_title(view: VersionsView, template: str) -> str:
     first = f"{view.name(bumps[0].package)} {view.spell(bumps[0].package, bumps[0].new)}"
     more = f" and {len(bumps) - 1} more" if len(bumps) > 1 else ""
     named = f"{clip(visible(first), _NAME_CHARS)}{more}"
-    return clip(template.replace(TITLE_FIELD, named), _TITLE_CHARS)
+    title = template.replace(TITLE_FIELD, named).strip()
+    is_wide = any(each > "\xff" for each in title)
+    return clip(title, _TITLE_CHARS // 2 if is_wide else _TITLE_CHARS)
 
 
 def write_body(
@@ -89,11 +89,11 @@ def write_body(
     *,
     into: str,
     page: str,
+    told: Sequence[str],
     last: str,
-    is_of_bot: bool,
 ) -> str:
-    """`page` is where a person writes a change file, empty where that is unknown, and `last` the
-    line that ends it. `is_of_bot` where a job's own token has opened it.
+    """`page` is where a person writes a change file, empty where that is unknown. `told` are
+    sentences about the forge, some of which may be empty, and `last` is the line that ends it.
     """
     bumps = view.decision.bumps
     head = (
@@ -110,7 +110,7 @@ def write_body(
         *warning_section(view.warned, _MOST_WARNINGS),
         more,
         "",
-        *([_WAITING, ""] if is_of_bot else []),
+        *(f"{each}\n" for each in told if each),
         last,
     ]
     folded = ["\n".join(_fold_notes(view, bump, notes[bump.package])) for bump in bumps]

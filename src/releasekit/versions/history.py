@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # So many fit into what is read of one process, as long as most of them change a few files.
 _AT_ONCE: Final = 5_000
 _SIDE_BY_SIDE: Final = 4
-# The base branch is merged so often into that of a pull request at most.
+# A person commits to the branch of a pull request, or merges its base into it, so often at most.
 _MOST_UPDATES: Final = 10
 
 
@@ -124,20 +124,22 @@ async def find_adding(line: MainLine, paths: Iterable[str]) -> list[Unit]:
     return [Unit(index=line.indexes[it.commit], change=it) for it in changes]
 
 
-async def read_bases(commits: Commits, merged: Iterable[str]) -> dict[str, str]:
-    """The commit that the versions of each of these were decided on: its message says it, or that
-    of the branch which it merges. Without those that nothing says it of. Raises CommandFailed.
+async def read_bases(line: MainLine, merged: Iterable[str]) -> dict[str, str]:
+    """The commit that the versions of each of these were decided on: its message says it, or one of
+    the branch which it merges. Without those that nothing says it of. Raises CommandFailed.
     """
     found: dict[str, str] = {}
     waiting = {each: each for each in merged}
     for updates in range(_MOST_UPDATES):
-        read = {it.commit: it for it in await read_changes(commits, sorted({*waiting.values()}))}
+        read = {it.commit: it for it in await read_changes(line.git, sorted({*waiting.values()}))}
         changes = {each: read[at] for each, at in waiting.items() if at in read}
         found |= {it: base for it, each in changes.items() if (base := find_base(each.message))}
         waiting = {
             it: below
             for it, each in changes.items()
-            if it not in found and (below := _find_branch_below(each, updates))
+            if it not in found
+            and (below := _find_branch_below(each, updates))
+            and below not in line.indexes
         }
     return found
 
@@ -158,10 +160,10 @@ def is_decided(unit: Unit, line: MainLine) -> bool:
 
 
 def _find_branch_below(change: CommitChange, updates: int) -> str:
-    """The branch that a commit merges; after that, what the branch was before the base branch was
-    merged into it. Empty for a commit that merges nothing.
+    """The branch that a commit merges; after that, what the branch was before somebody committed to
+    it, or merged the base branch into it. Empty for a commit that merges nothing.
     """
-    return change.parents[0 if updates else 1] if len(change.parents) > 1 else ""
+    return next(iter(change.parents[0 if updates else 1 :]), "")
 
 
 def make_shallow_error() -> PlanError:

@@ -92,7 +92,7 @@ async def _find_bases(
     versions = {each: targets[each.id.ecosystem].versioning.read_version for each in packages}
     line = await read_line(commits)
     wrote = await find_first_commits(versions, commits)
-    stated = await read_bases(commits, filter(None, wrote.values()))
+    stated = await read_bases(line, filter(None, wrote.values()))
     bases = {
         package: line.indexes[base]
         for package, commit in wrote.items()

@@ -18,7 +18,11 @@ _SUBJECT: Final = re.compile(
 )
 _PULL_REQUEST: Final = re.compile(r"\(#([1-9][0-9]{0,9})\)\Z")
 _BREAKING: Final = re.compile(r"^BREAKING[ -]CHANGE:", re.MULTILINE)
-_MERGED: Final = re.compile(r"Merge pull request #([1-9][0-9]{0,9}) from ")
+# Of GitHub, and of Gitea, which has the title in the subject, and `!` beside a tracker elsewhere.
+# https://github.com/go-gitea/gitea/blob/v1.26.0/services/pull/merge.go (getMergeMessage)
+_MERGED: Final = re.compile(
+    r"Merge pull request (?:'(?P<title>.+)' \()?[#!](?P<number>[1-9][0-9]{0,9})\)? from "
+)
 # Below the title of a squash merge stand the reverts that its branch had within itself: of 5,276
 # real messages with such a line, 575 take nothing back that a release could have.
 _TAKES_BACK: Final = re.compile(r"revert|reapply|reland|re-land", re.IGNORECASE)
@@ -80,13 +84,14 @@ def read_subject(message: str, kind: str) -> Message:
 
 def read_merged(message: str) -> Message | None:
     """As `read_message`, of a merge commit: forges put the title of the pull request below its own
-    subject.
+    subject, or into it.
     """
     subject, body = _split(message)
+    merged = _MERGED.match(subject)
+    if merged and merged["title"]:
+        body = f"{merged['title']}\n{body}"
     found = read_message(body)
-    if found is None or not _MERGED.match(subject):
-        return found
-    return replace(found, pull_request=find_pull_request(subject))
+    return replace(found, pull_request=find_pull_request(subject)) if found and merged else found
 
 
 def read_squashed(message: str) -> list[Message]:
@@ -108,7 +113,9 @@ def read_squashed(message: str) -> list[Message]:
 def find_pull_request(message: str) -> int:
     """The pull request that the subject says was merged; 0 where it says of none."""
     subject, _ = _split(message)
-    found = _MERGED.match(subject) or _PULL_REQUEST.search(subject)
+    if merged := _MERGED.match(subject):
+        return int(merged["number"])
+    found = _PULL_REQUEST.search(subject)
     return int(found[1]) if found else 0
 
 

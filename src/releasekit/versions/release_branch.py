@@ -1,7 +1,7 @@
 """The branch of the release pull request: what stands on it, and whether that is ours.
 
 Its commit says on which commit its versions were decided, and names what it changes. So it is ours
-as long as the branch changes exactly that, also once GitHub has merged the base branch into it.
+as long as the branch changes exactly that, also once the forge has merged the base branch into it.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ async def read_release_branch(commits: Commits, head: str, tip: str) -> ReleaseB
     messages = [each.message for each in await read_changes(commits, tuple(own))]
     message = next(filter(find_edits, messages), "")
     edits = find_edits(message)
-    if edits != name_edits(await commits.list_changed(fork, head)):
+    # What merges the base branch has two parents.
+    is_edited = sum(len(parents) < 2 for parents in own.values()) > 1
+    if is_edited or edits != name_edits(await commits.list_changed(fork, head)):
         return ReleaseBranch(head=head, is_foreign=True)
     title, text = message.partition("\n")[0], find_text(message)
     return ReleaseBranch(head=head, base=find_base(message), edits=edits, title=title, text=text)

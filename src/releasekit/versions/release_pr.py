@@ -1,8 +1,8 @@
 """One pull request with the versions of the next release, kept up to date.
 
 It is a function of the commit at hand. What is read of it is its branch: neither title, body,
-labels nor comments. A branch that somebody has edited is left alone. GitHub does not compare before
-it writes a title or a body. So a run looks right before and right after it: where a newer run has
+labels nor comments. A branch that somebody has edited is left alone. Forges do not compare before
+they write a title or a body. So a run looks right before and right after it: where a newer run has
 moved the branch meanwhile, it writes what that one says, and where the request was merged or
 closed, it gives it back what it said.
 """
@@ -10,13 +10,16 @@ closed, it gives it back what it said.
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from msgspec import Struct
 
 from releasekit.announce.forge import LookAgain
-from releasekit.announce.post_release import open_github
-from releasekit.announce.pull_requests import BOT, FileChange, GitHubPullRequests
+from releasekit.announce.github_pull_requests import GitHubPullRequests
+from releasekit.announce.post_release import open_pull_requests
+from releasekit.announce.pull_requests import FileChange, NewCommit
+from releasekit.announce.pushed_branches import PushedBranches
 from releasekit.decided import Level
 from releasekit.errors import ConfigError
 from releasekit.git.commits import Commits, parse_id
@@ -26,7 +29,6 @@ from releasekit.git.trailers import write_base, write_trailers
 from releasekit.host.ci import SERVER_URL
 from releasekit.host.edits import refuse_edit
 from releasekit.host.files import exists, read_file
-from releasekit.host.forges import page_of_new_file
 from releasekit.http.origins import require_safe
 from releasekit.model import MAX_MANIFEST_BYTES
 from releasekit.report.release_pr import DONE, Kept, write_body, write_title
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from releasekit.announce.pull_requests import PullRequests
     from releasekit.announced import ForgePullRequest
     from releasekit.host.forges import ForgePlace
     from releasekit.http.credentials import Secret
@@ -53,8 +56,12 @@ if TYPE_CHECKING:
     from releasekit.versions.edit import Changes
     from releasekit.versions.scope import Scope
 
-# Something else may be faster.
-_LOOKS: Final = 3
+# Something else may be faster, or a server learn later of what was pushed: a GitLab within 10
+# seconds, as users report, and a Gitea within 4.
+_LOOKS: Final = 5
+# https://docs.gitlab.com/user/project/merge_requests/drafts/
+# https://docs.gitea.com/administration/config-cheat-sheet (WORK_IN_PROGRESS_PREFIXES)
+_DRAFT: Final = re.compile(r"(?:(?:draft|wip):|\[(?:draft|wip)\]|\(draft\)) *", re.IGNORECASE)
 # Of a change file to begin with.
 _ENTRY: Final = "What this brings to users."
 
@@ -144,7 +151,8 @@ class Keeper(Struct, frozen=True):
     files: Sequence[FileChange]
     commits: Commits
     clone: ForgeRepository
-    forge: GitHubPullRequests
+    branches: GitHubPullRequests | PushedBranches
+    forge: PullRequests
     into: str
     branch: str
     page: str
@@ -162,33 +170,46 @@ class Keeper(Struct, frozen=True):
         """`at` is where the pull request is, `place` an empty directory that no build can write."""
         scope = decided.scope
         services, bumps = scope.services, decided.view.decision.bumps
-        address = require_safe(f"{at.page}.git", name=SERVER_URL)
-        clone = ForgeRepository(str(address), token, place, services.git, services.retries)
-        api = open_github(services, at, token)
+        name, insecure = (SERVER_URL, ()) if at.kind == "github" else ("forge", services.insecure)
+        address = require_safe(f"{at.page}.git", name=name, insecure=insecure)
+        forge = open_pull_requests(services, at, token)
+        clone = ForgeRepository(
+            url=str(address),
+            token=token,
+            place=place,
+            settings=services.git,
+            policy=services.retries,
+            cure=forge.cures[403],
+        )
         path = f"{scope.config.versioning.directory}/change.md"
         entries = [ChangeEntry(name=str(bump.package), level=Level.PATCH) for bump in bumps[:1]]
+        pages = services.ci.find_public(at).pages
         return cls(
             decided=decided,
             files=files,
             commits=Commits(scope.commits.top, services.processes, clone.objects),
             clone=clone,
-            forge=GitHubPullRequests(api, at.repository, services.retries),
+            branches=forge
+            if isinstance(forge, GitHubPullRequests)
+            else PushedBranches(clone, at.host),
+            forge=forge,
             into=into,
             branch=name_branch(into),
-            page=page_of_new_file(at.page, into, path, format_change_file(entries, _ENTRY)),
+            page=pages.new_file(into, path, format_change_file(entries, _ENTRY)),
         )
 
     async def keep(self) -> Kept:
-        """Raises PackageError where GitHub refuses, and ConfigError for a commit of another
+        """Raises PackageError where the forge refuses, and ConfigError for a commit of another
         branch.
         """
         await self.clone.begin(self.decided.scope.commits)
         overtaken = False
-        for _ in range(_LOOKS - 1):
+        for tried in range(_LOOKS - 1):
             try:
                 return await self._act(await self._look(overtaken))
             except LookAgain as error:
                 overtaken |= isinstance(error, _Overtaken)
+            await asyncio.sleep(self.clone.policy.base_delay_s * 2**tried)
         return await self._act(await self._look(overtaken))
 
     async def _look(self, overtaken: bool) -> Seen:
@@ -233,14 +254,15 @@ class Keeper(Struct, frozen=True):
             case "newer":
                 words = f"a run on {base} brings it up to date"
                 if choice.restores and pull and there.text:
-                    body = await self.forge.fetch_text(there.text)
+                    body = await self.branches.fetch_text(there.text)
                     await self._say(pull, there.head, title=there.title, body=body)
             case "none" | "closed":
                 words = f"there is nothing to release{' any more' if pull else ''}"
                 if choice.moves:
-                    await self.forge.move(self.branch, there.head, "")
+                    await self.branches.delete(self.branch, there.head)
                 if pull:
-                    await self._say(pull, "", body=DONE, state="closed")
+                    head = "" if choice.moves else there.head
+                    await self._say(pull, head, body=DONE, state="closed")
             case "current":
                 words = f"nothing differs, base {base}"
             case _:  # created or updated
@@ -253,10 +275,15 @@ class Keeper(Struct, frozen=True):
         words = self._compose(pull, base)
         if choice.moves:
             tree = (await self.commits.run_git("rev-parse", f"{base}^{{tree}}")).parse(parse_id)
-            trailers = write_trailers(base, seen.edits, await self.forge.keep_text(words["body"]))
+            text = words["body"]
+            trailers = write_trailers(base, seen.edits, Object("blob", text.encode()).id)
             message = f"{words['title']}\n\n{trailers}\n"
-            head = await self.forge.commit(base, tree, self.files, message)
-            await self.forge.move(self.branch, seen.there.head, head)
+            commit = NewCommit(on=base, tree=tree, files=self.files, message=message, text=text)
+            head = await self.branches.write(self.branch, head, commit)
+        elif pull is None:
+            heads = await self.clone.list_branches(self.into, self.branch)
+            if heads != {self.into: seen.tip, self.branch: head}:
+                raise LookAgain(f"{self.branch} was merged or moved meanwhile")
         if pull is None:
             pull = await self.forge.create(self.branch, self.into, **words)
             words = self._compose(pull, base)
@@ -267,8 +294,9 @@ class Keeper(Struct, frozen=True):
     def _compose(self, pull: ForgePullRequest | None, base: str) -> dict[str, str]:
         """What it is to say of what was decided on the commit `base`."""
         view, notes, last = self.decided.view, write_notes(self.decided), write_base(base)
-        bot = pull is not None and pull.author == BOT
-        body = write_body(view, notes, into=self.into, page=self.page, last=last, is_of_bot=bot)
+        is_of_bot = pull is not None and pull.author in self.forge.bots
+        told = [self.forge.squashing, self.forge.waiting if is_of_bot else ""]
+        body = write_body(view, notes, into=self.into, page=self.page, told=told, last=last)
         title = write_title(view, self.decided.scope.config.versioning.title)
         return {"title": title, "body": body}
 
@@ -279,6 +307,8 @@ class Keeper(Struct, frozen=True):
         now = await self.forge.read(pull.number)
         if now.is_merged or not (now.is_open or "state" in changes):
             raise LookAgain(f"{now.url} was closed meanwhile")
+        if "title" in changes:
+            changes["title"] = f"{_find_draft(now)}{changes['title']}"
         after = await self.forge.update(pull.number, **changes)
         if after.is_merged or not (after.is_open or "state" in changes):
             await self.forge.update(pull.number, title=now.title, body=now.body)
@@ -291,4 +321,11 @@ class Keeper(Struct, frozen=True):
 
 
 def _read_words(pull: ForgePullRequest) -> dict[str, str]:
-    return {"title": pull.title, "body": pull.body.replace("\r\n", "\n")}
+    title = pull.title.removeprefix(_find_draft(pull))
+    return {"title": title, "body": pull.body.replace("\r\n", "\n")}
+
+
+def _find_draft(pull: ForgePullRequest) -> str:
+    """What a person has put before the title so that nobody merges it; GitHub has no such words."""
+    found = _DRAFT.match(pull.title) if pull.forge != "github" else None
+    return found[0] if found else ""

@@ -378,7 +378,7 @@ async def _find_bases(
     places = tags.places
     tagged = {package: places[tag.commit].younger for package, tag in last.items()}
     writing = {index: line.commits[index] for index in tagged.values() if index < len(line.commits)}
-    bases = await read_bases(line.git, writing.values())
+    bases = await read_bases(line, writing.values())
     # What a shallow clone lacks may be a base.
     lacking = len(line.commits) if line.is_shallow else 0
     found = {}

@@ -90,3 +90,17 @@ def test_pages_of_each_forge(kind: str, pages: tuple[str, ...]) -> None:
     found = (of.tag("@a/b@1.0"), of.commit("c"), of.file("c", "a b/C.md"), of.comparison("v1", "c"))
     assert found == tuple(f"{page}/{each}" for each in pages)
     assert Pages(kind, "").tag("v1") == ""  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("kind", "page"),
+    [
+        ("github", "new/next/1/.change%20set?filename=a.md&value=%27x%27%0A"),
+        ("gitlab", "-/new/next/1?file_name=.change%20set%2Fa.md"),
+        ("gitea", "_new/next/1/.change%20set"),
+    ],
+)
+def test_the_page_of_a_new_file(kind: str, page: str) -> None:
+    of = Pages(kind, "https://forge.example/acme/mono")  # type: ignore[arg-type]
+    assert of.new_file("next/1", ".change set/a.md", "'x'\n") == f"{of.repository}/{page}"
+    assert Pages(kind, "").new_file("main", "a.md", "") == ""  # type: ignore[arg-type]

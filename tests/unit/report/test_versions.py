@@ -231,7 +231,7 @@ def test_what_moves_along_is_named_everywhere() -> None:
     assert shown.startswith(told)
     assert shown.endswith(", g:it49 1.3.0 and 10 more")
     notes = {bump.package: "" for bump in found.decision.bumps}
-    body = write_body(found, notes, into="main", page="", last="", is_of_bot=False)
+    body = write_body(found, notes, into="main", page="", told=[], last="")
     for page in (versions_summary(found), body):
         assert told in html.unescape(page)
 

@@ -154,6 +154,13 @@ def test_no_body_makes_a_message_unreadable(body: str) -> None:
         ("Merge pull request #41 from acme/read\n\nfix: x (#9)\n\nWhy.", "fix", 41),
         ("Merge branch 'read' into 'main'\n\nfeat: read\n\nSee merge request a/b!41", "feat", 0),
         ("Merged in read (pull request #41)\n\nfix: read", "fix", 0),
+        ("Merge pull request 'feat: it's read' (#41) from read into main", "feat", 41),
+        ("Merge pull request 'fix: x' (!41) from read into main\n\nReviewed-on: c", "fix", 41),
+        (
+            "Merge pull request 'fix: x (#9)' (#41) from a:b into main\n\nReviewed-on: https://c.d/41",
+            "fix",
+            41,
+        ),
     ],
 )
 def test_a_merge_commit_has_the_title_of_its_pull_request(
@@ -164,13 +171,20 @@ def test_a_merge_commit_has_the_title_of_its_pull_request(
     assert (found.type, found.pull_request) == (type_, number)
 
 
-def test_a_footer_below_the_title_of_a_merge_commit_counts() -> None:
-    found = read_merged("Merge pull request #4 from a/b\n\nfix: x\n\nBREAKING CHANGE: y\n")
+@pytest.mark.parametrize("subject", ["#4 from a/b\n\nfix: x", "'fix: x' (#4) from a into b"])
+def test_a_footer_below_the_title_of_a_merge_commit_counts(subject: str) -> None:
+    found = read_merged(f"Merge pull request {subject}\n\nBREAKING CHANGE: y\n")
     assert found == Message(type="fix", breaking=True, text="x", pull_request=4, title="fix: x")
 
 
 @pytest.mark.parametrize(
-    "message", ["Merge branch 'main'", "Merge pull request #4 from a/b\n\nMy branch", ""]
+    "message",
+    [
+        "Merge branch 'main'",
+        "Merge pull request #4 from a/b\n\nMy branch",
+        "Merge pull request 'My branch' (#4) from a into main\n\nReviewed-on: https://b.example/4",
+        "",
+    ],
 )
 def test_a_merge_commit_may_have_no_conventional_title(message: str) -> None:
     assert read_merged(message) is None

@@ -13,8 +13,10 @@ from releasekit.versions.release_pr import Choice, Seen, decide_pull
 from workspaces import PROJECT
 
 DOCS = PROJECT / "docs"
-PULL = ForgePullRequest(number=57, url="", title="", body="", author="")
-BEHIND = ForgePullRequest(number=57, url="", title="", body="", author="", is_behind=True)
+PULL = ForgePullRequest(forge="github", number=57, url="", title="", body="", author="")
+BEHIND = ForgePullRequest(
+    forge="github", number=57, url="", title="", body="", author="", is_behind=True
+)
 GONE = ReleaseBranch(head="")
 OURS = ReleaseBranch(head="of the branch", base="first", edits="of core")
 SOMEBODYS = ReleaseBranch(head="of somebody", is_foreign=True)

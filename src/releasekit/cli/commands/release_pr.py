@@ -20,7 +20,7 @@ COMMAND: Final = Command(
     exit_codes="""\
 exit codes:
   0    the pull request is up to date, or there is none to open
-  1    GitHub refuses, or does not answer
+  1    the forge refuses, or does not answer
   2    the configuration or an input is wrong
   3    a version cannot be decided or written, or a warning counts as an error
   4    another run holds the lock
